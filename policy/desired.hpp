@@ -1,0 +1,194 @@
+#pragma once
+
+#include "policy/time.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+// What the file wants: contract section 2 as values, all defaults filled in, every name expanded. Immutable
+// once read.
+
+namespace policy {
+
+enum class key_type { rsa_2048, rsa_3072, rsa_4096, ecdsa_p256, ecdsa_p384, ed25519 };
+enum class variant { log, health, lifecycle };
+enum class strategy { overlap, replace };
+enum class file_format { pem, bundle, pkcs12, java, librdkafka };
+enum class csr_encoding { pem, der };
+enum class values_format { env, json, yaml };
+
+// Where a secret comes from; the secret itself never is part of the configuration.
+struct secret_source {
+    enum class origin { file, environment, credential, command };
+    origin from = origin::file;
+    std::string name;               // path, variable or credential name
+    std::vector<std::string> argv;  // of a command
+
+    bool operator==(const secret_source&) const = default;
+};
+
+// identity: an OAuth client (auth_url, client_id, ...) or an external access token, never both.
+struct identity_settings {
+    std::string auth_url;  // no trailing slash
+    std::string client_id;
+    std::optional<secret_source> client_secret;
+    std::string redirect_url = "http://localhost";
+    span refresh_every = std::chrono::hours(24);
+    std::optional<secret_source> access_token;  // set: external
+
+    bool operator==(const identity_settings&) const = default;
+};
+
+struct network_settings {
+    std::optional<std::string> ca_file;  // none: the system's trust store
+    std::optional<std::string> crl_file;
+    span timeout = std::chrono::seconds(30);
+    int connections = 8;               // per host
+    std::optional<std::string> proxy;  // none: $HTTPS_PROXY minus $NO_PROXY
+
+    bool operator==(const network_settings&) const = default;
+};
+
+struct reconcile_settings {
+    span interval = std::chrono::minutes(15);
+    bool prune = true;
+    int max_deletes = 10;
+    int max_creates_per_user = 3;
+    span settle = std::chrono::seconds(15);
+
+    bool operator==(const reconcile_settings&) const = default;
+};
+
+struct metrics_settings {
+    std::string listen;    // "127.0.0.1:9464" or "unix:/path"; empty: no listener
+    std::string textfile;  // empty: none
+
+    bool operator==(const metrics_settings&) const = default;
+};
+
+// renew_before: a share of the lifetime or a duration, both counted back from expiry.
+struct percent {
+    int value = 33;
+    bool operator==(const percent&) const = default;
+};
+using lead = std::variant<percent, span>;
+
+struct rotation_rule {
+    lead renew_before = percent{};
+    span retire_after = std::chrono::hours(24);
+    policy::strategy strategy = policy::strategy::overlap;
+    bool paused = false;
+
+    bool operator==(const rotation_rule&) const = default;
+};
+
+// Who owns a file that we write; unset: whoever runs the agent.
+struct file_access {
+    std::optional<std::string> owner;
+    std::optional<std::string> group;
+    unsigned mode = 0600;  // of files that hold a secret
+
+    bool operator==(const file_access&) const = default;
+};
+
+struct output_rule {
+    std::string directory;  // absolute, always filled in
+    std::set<file_format> formats = {file_format::pem};
+    file_access access;
+    std::optional<std::string> password_file;  // of the PKCS#12 file
+
+    bool operator==(const output_rule&) const = default;
+};
+
+struct hook {
+    enum class kind { command, restart, reload };
+    kind what = kind::command;
+    std::vector<std::string> argv;  // of a command
+    std::string unit;               // of restart and reload
+    span timeout = std::chrono::seconds(60);
+
+    bool operator==(const hook&) const = default;
+};
+
+struct business_group {
+    std::string id;
+    std::string name;
+    bool operator==(const business_group&) const = default;
+};
+
+struct desired_user {
+    std::string name;
+    std::string consumer_group;
+    std::string contact;
+    std::string description;
+    key_type key = key_type::rsa_3072;
+    rotation_rule rotation;
+    output_rule output;
+    std::vector<hook> hooks;
+    bool verify = false;  // prove at the broker before the switch
+
+    bool operator==(const desired_user&) const = default;
+};
+
+struct desired_exposure {
+    std::string name;
+    policy::variant variant = policy::variant::log;
+    std::string base_url;  // no trailing slash, without /api/v1
+    std::string tenant;
+    std::optional<business_group> group;  // none: what the instance shows
+    bool create_instance = true;
+    csr_encoding encoding = csr_encoding::pem;
+    std::string broker;  // empty: none named
+    std::optional<std::string> broker_ca_file;
+    std::string topic;  // always filled in
+    std::vector<desired_user> users;
+
+    bool operator==(const desired_exposure&) const = default;
+};
+
+struct desired_credential {
+    std::string name;
+    std::string resource;
+    std::string action;
+    std::map<std::string, std::string> elements;  // name in our file -> element id of the form
+    span interval = std::chrono::hours(12);
+    std::string file;
+    values_format format = values_format::env;
+    file_access access;
+    std::vector<hook> hooks;
+
+    bool operator==(const desired_credential&) const = default;
+};
+
+struct desired_state {
+    std::optional<std::string> owner;  // none: the short host name remembered from the first start on
+    std::string state_dir = "/var/lib/exposure-agent";
+    identity_settings identity;
+    network_settings network;
+    reconcile_settings reconcile;
+    metrics_settings metrics;
+    std::string catalog_url;  // empty: none
+    std::vector<desired_exposure> exposures;
+    std::vector<desired_credential> credentials;
+
+    bool operator==(const desired_state&) const = default;
+};
+
+// The words of the configuration: "rsa-3072", "log", "overlap", "pkcs12".
+const char* name_of(key_type) noexcept;
+const char* name_of(variant) noexcept;
+const char* name_of(strategy) noexcept;
+const char* name_of(file_format) noexcept;
+const char* name_of(values_format) noexcept;
+std::optional<key_type> key_type_from(const std::string&) noexcept;
+std::optional<variant> variant_from(const std::string&) noexcept;
+std::optional<strategy> strategy_from(const std::string&) noexcept;
+std::optional<file_format> file_format_from(const std::string&) noexcept;
+std::optional<values_format> values_format_from(const std::string&) noexcept;
+
+}  // namespace policy

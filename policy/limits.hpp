@@ -1,0 +1,33 @@
+#pragma once
+
+#include "policy/time.hpp"
+
+#include <cstddef>
+
+// Every limit of the product that has no key in the configuration. One name, one place.
+
+namespace policy::limits {
+
+using namespace std::chrono_literals;
+
+inline constexpr std::size_t common_name_length = 64;  // X.520 ub-common-name
+inline constexpr std::size_t owner_length = 64;        // contract section 2
+inline constexpr std::size_t configuration_bytes = 4 << 20;
+inline constexpr std::size_t response_bytes = 16 << 20;  // a list of 10,000 users is about 5 MiB
+inline constexpr std::size_t response_header_bytes = 64 << 10;
+inline constexpr std::size_t chain_certificates = 16;
+inline constexpr std::size_t hook_output_bytes = 16 << 10;  // of each hook, kept and shown
+inline constexpr std::size_t token_bytes = 64 << 10;        // of an external access token
+
+inline constexpr span clock_skew = 5min;       // more than this against the platform's Date: observe only
+inline constexpr span poll_first = 2s;         // IN PROGRESS: first look after this
+inline constexpr span poll_last = 60s;         // and never rarer than this
+inline constexpr span progress_alarm = 15min;  // IN PROGRESS for longer is reported
+inline constexpr span abandon_after = 24h;     // IN PROGRESS for longer: a new generation is made
+inline constexpr span probe_patience = 10min;  // access is still being granted at the broker
+inline constexpr span creation_window = 24h;   // of reconcile.max_creates_per_user
+inline constexpr span wake_cap = 60s;          // every sleep looks at the wall clock again
+inline constexpr int spread_percent = 5;       // of the lifetime, rotate_at is spread over it
+inline constexpr int default_renew_percent = 33;
+
+}  // namespace policy::limits

@@ -1,0 +1,81 @@
+#pragma once
+
+#include "policy/time.hpp"
+
+#include <boost/system/result.hpp>
+
+#include <optional>
+#include <string>
+
+// Expected failures are values: a code for programs, a sentence for people, and what may be tried again.
+
+namespace policy {
+
+enum class errc {
+    // the request never left this host: repeating it is safe, whatever it was
+    not_resolved,   // DNS
+    not_connected,  // TCP, proxy
+    untrusted,      // TLS: unknown CA, other host, expired, revoked
+    // the request may have been processed: only the platform can say
+    no_answer,   // closed, timed out or cut off after the first byte was sent
+    bad_answer,  // a complete answer that is not what the reference shows (HTML, broken JSON, too large)
+    // the platform said no
+    unauthorized,  // 401 after the one refresh
+    forbidden,     // 403
+    not_found,     // 404
+    refused,       // 400, 409, 422 and other 4xx: the request itself is at fault
+    throttled,     // 429
+    unavailable,   // 5xx
+    // login
+    login_required,  // no token, or the refresh token was refused (invalid_grant)
+    client_refused,  // the token endpoint refused the OAuth client (invalid_client)
+    token_source,    // the external source of the access token gave none
+    // this host
+    disk,  // errno while reading or writing
+    disk_full,
+    foreign_file,  // a link or a file that is not ours stands in the way
+    busy,          // another agent holds the state directory
+    config,        // the configuration is wrong
+    usage,         // the command line is wrong
+    crypto,        // OpenSSL refused
+    unusable_certificate,
+    hook_failed,
+    probe_refused,      // the broker refused the certificate
+    probe_unreachable,  // the broker could not be asked
+    timed_out,          // our own limit, nothing sent
+    stopping,           // we were told to stop; never logged as an error
+    internal,
+};
+
+// A stable word for logs, JSON and metrics, e.g. "not_connected".
+const char* name_of(errc) noexcept;
+
+// When the same thing may be tried again.
+enum class retry {
+    later,         // by itself, with back-off
+    after_change,  // once the configuration (or the world) has changed; slow retries only
+    never,         // a person has to act
+};
+
+struct failure {
+    errc code = errc::internal;
+    std::string context;  // what failed, for whom, and what to do: one sentence, no secrets
+    retry kind = retry::later;
+    std::optional<span> retry_after;  // the server's Retry-After: a lower bound
+
+    bool operator==(const failure&) const = default;
+};
+
+// True when the request certainly had no effect because no byte of it left this host.
+bool never_sent(const failure&) noexcept;
+
+// The same failure, its sentence led by "what: ".
+failure with_context(std::string what, failure);
+
+// result<T>::value() of a failure is a bug in the caller: throws std::logic_error.
+[[noreturn]] void throw_exception_from_error(const failure&, const boost::source_location&);
+
+template <class T>
+using result = boost::system::result<T, failure>;
+
+}  // namespace policy
