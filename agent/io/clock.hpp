@@ -1,0 +1,21 @@
+#pragma once
+
+#include "agent/io/awaitable.hpp"
+
+#include <chrono>
+
+// Port: wall time for decisions, waiting for the loop. The fake of the tests jumps instead of sleeping.
+
+namespace io {
+
+class clock {
+public:
+    virtual ~clock() = default;
+
+    virtual policy::instant now() const = 0;
+
+    // Waits that long by the monotonic clock; errc::stopping as soon as a stop is requested.
+    virtual task<void> sleep_for(std::chrono::milliseconds) = 0;
+};
+
+}  // namespace io

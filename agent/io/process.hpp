@@ -1,0 +1,42 @@
+#pragma once
+
+#include "agent/io/awaitable.hpp"
+
+#include <chrono>
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+// Port: a child process in its own process group, without a shell, bounded in time and output.
+
+namespace io {
+
+struct process_request {
+    std::vector<std::string> argv;                   // argv[0] is an absolute path
+    std::map<std::string, std::string> environment;  // all of it: nothing is inherited
+    std::string input;                               // written to its standard input, then closed
+    std::chrono::milliseconds timeout{60'000};  // then the whole process group is ended (TERM, then KILL)
+    std::size_t output_limit = 16 << 10;        // of each stream: the rest is read and thrown away
+};
+
+struct process_outcome {
+    int exit_code = -1;  // -1: ended by a signal
+    int signal = 0;
+    bool timed_out = false;
+    std::string out;
+    std::string err;
+    bool truncated = false;
+
+    bool ok() const { return exit_code == 0 && !timed_out; }
+};
+
+class process {
+public:
+    virtual ~process() = default;
+
+    // Failure only when nothing could be started (errc::hook_failed with errno's text) or on a stop.
+    virtual task<process_outcome> run(process_request) = 0;
+};
+
+}  // namespace io
