@@ -1,0 +1,69 @@
+#include "crypto/secret.hpp"
+
+#include <openssl/crypto.h>
+
+#include <utility>
+
+namespace crypto {
+
+secret::secret(std::string_view text)
+{
+    if (text.empty()) return;
+    bytes_.reserve(text.size() + 1);  // one allocation: a growing vector would leave copies behind
+    bytes_.assign(text.begin(), text.end());
+    bytes_.push_back('\0');
+}
+
+secret::secret(const char* text) : secret(std::string_view(text)) {}
+
+secret::secret(std::string&& text) : secret(std::string_view(text))
+{
+    wipe(text);
+}
+
+secret::secret(secret&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+
+secret& secret::operator=(secret&& other) noexcept
+{
+    bytes_.swap(other.bytes_);  // what we held is wiped with the other
+    return *this;
+}
+
+secret::~secret()
+{
+    OPENSSL_cleanse(bytes_.data(), bytes_.size());
+}
+
+secret secret::clone() const
+{
+    return secret(view());
+}
+
+std::string_view secret::view() const noexcept
+{
+    return bytes_.empty() ? std::string_view() : std::string_view(bytes_.data(), bytes_.size() - 1);
+}
+
+const char* secret::c_str() const noexcept
+{
+    return bytes_.empty() ? "" : bytes_.data();
+}
+
+bool secret::empty() const noexcept
+{
+    return bytes_.empty();
+}
+
+bool operator==(const secret& a, const secret& b) noexcept
+{
+    return a.bytes_.size() == b.bytes_.size() &&
+           CRYPTO_memcmp(a.bytes_.data(), b.bytes_.data(), a.bytes_.size()) == 0;
+}
+
+void wipe(std::string& text) noexcept
+{
+    OPENSSL_cleanse(text.data(), text.size());
+    text.clear();
+}
+
+}  // namespace crypto
