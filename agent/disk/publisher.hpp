@@ -1,0 +1,48 @@
+#pragma once
+
+#include "crypto/secret.hpp"
+#include "policy/desired.hpp"
+#include "policy/stored.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+// Port: the published directory of one user (contract section 5). Calls block: offload them.
+
+namespace disk {
+
+// All that the files of one generation are made from.
+struct publication {
+    policy::user_name name;
+    policy::output_rule output;
+    std::string generation;
+    crypto::secret key_pem;
+    std::string fullchain_pem;  // leaf first
+    std::string broker;         // empty: none
+    std::optional<std::string> broker_ca_file;
+    std::string consumer_group;
+    std::string keep;  // the generation before, kept for the way back; empty: none
+};
+
+class publisher {
+public:
+    virtual ~publisher() = default;
+
+    // Makes {directory}/current name a complete directory of the generation: stage, sync, one rename. Files
+    // that are as they should be keep inode and mtime. Generations other than this one and `keep` go. Gives
+    // the stat facts of the files. errc::disk, disk_full, foreign_file, config (owner, password file).
+    virtual policy::result<std::vector<policy::published_file>> publish(const publication&) = 0;
+
+    // Compares stat facts with what was written last; sets output and output_detail. Reads no file.
+    virtual void inspect(policy::stored_user&, const std::string& directory) = 0;
+
+    // Removes `current` and our generation directories, and the directory itself once it is empty.
+    virtual policy::result<void> withdraw(const std::string& directory,
+                                          const std::vector<std::string>& generations) = 0;
+};
+
+// Fingerprint of everything in the configuration that the files are made from: a change publishes again.
+std::string rendering_of(const policy::desired_exposure&, const policy::desired_user&);
+
+}  // namespace disk

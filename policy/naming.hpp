@@ -1,0 +1,50 @@
+#pragma once
+
+#include "policy/desired.hpp"
+
+#include <compare>
+#include <optional>
+#include <string>
+#include <string_view>
+
+// Names that leave this host: common name, description and the marker in it (contract section 3).
+
+namespace policy {
+
+// exposure/user: how people and markers name a desired user.
+struct user_name {
+    std::string exposure;
+    std::string user;
+
+    auto operator<=>(const user_name&) const = default;
+    std::string text() const { return exposure + "/" + user; }
+};
+
+// "logs", "health" or "lifecycle": leads common names and topics.
+const char* prefix_of(variant) noexcept;
+
+// The generation of a key: the first 8 hex digits of the SHA-256 of its SubjectPublicKeyInfo.
+std::string generation_id(std::string_view fingerprint);
+
+// <prefix>-<tenant>-<user>-<generation>
+std::string common_name(variant, std::string_view tenant, std::string_view user, std::string_view generation);
+
+// The agent's own mark in a user's description: who made it, for which user, with which key.
+struct marker {
+    std::string owner;
+    user_name name;
+    std::string key;  // first 16 hex digits of the public key's SHA-256
+
+    bool operator==(const marker&) const = default;
+};
+
+std::string marker_key(std::string_view fingerprint);
+std::string marker_text(const marker&);
+
+// The configured text, a blank, then the marker; the marker alone when there is no text.
+std::string describe(std::string_view text, const marker&);
+
+// The last complete marker in a description, wherever it stands.
+std::optional<marker> find_marker(std::string_view description);
+
+}  // namespace policy

@@ -1,0 +1,62 @@
+#pragma once
+
+#include "policy/naming.hpp"
+#include "policy/result.hpp"
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+// What the platform has, as one look at every exposure found it (platform-api sections 2.3 and 2.4).
+
+namespace policy {
+
+enum class remote_status { ready, in_progress };  // an unknown word counts as in progress
+
+struct remote_instance {
+    std::string id;
+    std::string name;
+    remote_status status = remote_status::in_progress;
+    std::string status_text;  // as sent
+    std::optional<business_group> group;
+
+    bool operator==(const remote_instance&) const = default;
+};
+
+struct remote_user {
+    std::string id;
+    std::string name;
+    remote_status status = remote_status::in_progress;
+    std::string status_text;  // as sent
+    std::string consumer_group;
+    std::string contact;
+    std::string created_by;
+    std::optional<instant> creation_date;
+    std::optional<instant> expiration_date;
+    bool expiration_unreadable = false;  // it was there, but in no spelling that we know
+    std::string description;
+    std::optional<marker> mark;
+
+    bool operator==(const remote_user&) const = default;
+};
+
+// One exposure as it answered. A failure leaves the rest empty and says nothing about absence.
+struct observed_exposure {
+    instant looked_at;                        // when the list was asked for
+    std::optional<failure> error;             // the look failed: nothing of this exposure is known
+    std::vector<remote_instance> instances;   // zero or one; more is an incident
+    std::vector<remote_user> users;           // of the one instance
+    std::set<std::string> confirmed_missing;  // known ids that the list lacks and whose single read says 404
+    bool cut_off = false;                     // signs of paging: the list is not believed where it is silent
+
+    bool operator==(const observed_exposure&) const = default;
+};
+
+struct observed_state {
+    std::map<std::string, observed_exposure> exposures;  // by name in the configuration
+    std::optional<span> clock_ahead;                     // our clock minus the platform's Date header
+};
+
+}  // namespace policy

@@ -1,0 +1,170 @@
+#pragma once
+
+#include "policy/desired.hpp"
+#include "policy/naming.hpp"
+#include "policy/result.hpp"
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+// What the disk holds: the private store's records as values. Files of keys and certificates lie beside them.
+
+namespace policy {
+
+// Where a remote user lives: enough to delete it when its exposure is no longer in the file.
+struct place {
+    std::string base_url;
+    policy::variant variant = policy::variant::log;
+    std::string tenant;
+    std::string instance_id;  // empty until known
+
+    bool operator==(const place&) const = default;
+};
+
+// Everything that is sent in the POST of one generation, fixed before the first byte leaves.
+struct submission {
+    std::string common_name;
+    std::string description;  // with marker
+    std::string contact;
+    std::string consumer_group;
+    policy::key_type key = policy::key_type::rsa_3072;
+    csr_encoding encoding = csr_encoding::pem;
+
+    bool operator==(const submission&) const = default;
+};
+
+struct certificate_facts {
+    std::string serial;       // hex
+    std::string fingerprint;  // SHA-256 of the DER, hex
+    instant not_before;
+    instant not_after;
+    std::optional<instant> expiration_date;  // as the platform says
+
+    // The earlier of notAfter and expirationDate counts (contract section 3).
+    instant expiry() const
+    {
+        return expiration_date && *expiration_date < not_after ? *expiration_date : not_after;
+    }
+
+    bool operator==(const certificate_facts&) const = default;
+};
+
+enum class proof { none, local, broker };
+
+// One key with all that became of it. Steps are instants: unset means not yet.
+struct generation {
+    std::string id;           // 8 hex digits
+    std::string fingerprint;  // SHA-256 of the public key, hex
+    place where;
+    submission sent;
+    instant created_at;
+    std::optional<instant> submitted_at;  // intent: written before the POST that may have left since
+    bool answered = false;                // the platform refused that POST: it certainly created nothing
+    std::string remote_id;                // empty until known
+    std::optional<instant> accepted_at;   // its id is known since
+    std::optional<certificate_facts> certificate;
+    std::optional<instant> collected_at;
+    proof proven = proof::none;
+    std::optional<instant> proven_at;
+    std::optional<instant> published_at;
+    std::optional<instant> deployed_at;
+    std::optional<instant> lost_at;  // the platform does not have its user any more
+    std::string quarantine;          // why its certificate is never used; empty: it is fine
+    bool abandoned = false;          // never became READY in time; a successor was made
+    bool key_on_disk = true;         // fact of the look, never stored
+
+    bool operator==(const generation&) const = default;
+};
+
+// What the published directory held when it was last written: stat facts, so that a look costs no reading.
+struct published_file {
+    std::string name;
+    std::uint64_t inode = 0;
+    std::int64_t mtime_ns = 0;
+    std::uint64_t size = 0;
+    unsigned mode = 0;
+    unsigned uid = 0;
+    unsigned gid = 0;
+
+    bool operator==(const published_file&) const = default;
+};
+
+// What went wrong lately with one user or exposure, and when the next attempt is due.
+struct failure_memory {
+    int count = 0;
+    errc code = errc::internal;
+    retry kind = retry::later;
+    std::string sentence;
+    instant last;
+    std::optional<instant> next_attempt;
+    std::string wanted;  // fingerprint of the entry that failed: a changed entry acts at once
+
+    bool operator==(const failure_memory&) const = default;
+};
+
+// A decision of the last pass that waits for a person, so that `status` can show it without asking anybody.
+struct verdict {
+    std::string reason;    // stable word, see reason.hpp
+    std::string sentence;  // with the remedy
+    instant since;
+
+    bool operator==(const verdict&) const = default;
+};
+
+enum class output_condition { sound, damaged, missing, foreign };
+
+// The last entry of the user in the file: what still holds once the file no longer names it.
+struct last_entry {
+    span retire_after = std::chrono::hours(24);
+    std::string directory;
+    std::vector<hook> hooks;
+    bool operator==(const last_entry&) const = default;
+};
+
+struct stored_user {
+    user_name name;
+    last_entry entry;
+    std::vector<generation> generations;  // oldest first
+    std::string current;                  // generation that `current` names; empty: none published
+    std::string previous;                 // generation kept for the way back
+    std::vector<published_file> files;    // of the current generation
+    std::string rendered;                 // fingerprint of the output rule that the files were made from
+    std::vector<instant>
+        creations;  // of generations, within the budget's window; a person's `rotate` clears it
+    std::optional<instant> unwanted_since;   // the file does not name it since
+    std::optional<instant> rotate_asked_at;  // `rotate` was said and no generation made since
+    bool retire_now = false;                 // with --retire-now: the predecessor need not wait
+    std::string held;           // generation put back by `rollback`: no pass undoes it before it is due
+    std::string deploy_reason;  // EXPOSURE_REASON of the hooks that are pending
+    std::optional<failure_memory> failure;         // of everything but hooks
+    std::optional<failure_memory> deploy_failure;  // of the hooks
+    std::optional<verdict> blocked;
+
+    // Facts of the look itself, never stored: the published directory and the keys as they are now.
+    output_condition output = output_condition::missing;
+    std::string output_detail;
+
+    const generation* find(const std::string& id) const;
+    generation* find(const std::string& id);
+    bool operator==(const stored_user&) const = default;
+};
+
+struct stored_exposure {
+    std::string name;
+    place where;  // with the instance that was seen
+    std::optional<failure_memory> failure;
+    std::optional<verdict> blocked;
+
+    bool operator==(const stored_exposure&) const = default;
+};
+
+struct stored_state {
+    std::string owner;
+    bool cloned = false;  // the directory was copied from another machine and `takeover` was not said
+    std::map<user_name, stored_user> users;
+    std::map<std::string, stored_exposure> exposures;
+};
+
+}  // namespace policy
