@@ -1,0 +1,211 @@
+#include "crypto/certificate.hpp"
+
+#include "crypto/certificate_text.hpp"
+#include "crypto/digest.hpp"
+#include "crypto/key.hpp"
+#include "crypto/openssl.hpp"
+#include "policy/limits.hpp"
+
+#include <openssl/pem.h>
+
+#include <algorithm>
+#include <ctime>
+#include <iterator>
+#include <utility>
+
+namespace crypto {
+namespace {
+
+std::optional<policy::instant> instant_of(const ASN1_TIME* time)
+{
+    std::tm parts = {};
+    if (ASN1_TIME_to_tm(time, &parts) != 1) return std::nullopt;
+    return policy::instant(policy::span(timegm(&parts)));
+}
+
+std::string common_name(const X509* x)
+{
+    const X509_NAME* const subject = X509_get_subject_name(x);
+    int last = -1;
+    for (int at; (at = X509_NAME_get_index_by_NID(subject, NID_commonName, last)) >= 0;)
+        last = at;
+    if (last < 0) return {};
+    const openssl::bio memory(BIO_new(BIO_s_mem()));
+    ASN1_STRING_print_ex(memory.get(), X509_NAME_ENTRY_get_data(X509_NAME_get_entry(subject, last)),
+                         ASN1_STRFLGS_ESC_CTRL | ASN1_STRFLGS_UTF8_CONVERT);
+    return std::string(openssl::written(memory));
+}
+
+std::string issuer_line(const X509* x)
+{
+    const openssl::bio memory(BIO_new(BIO_s_mem()));
+    X509_NAME_print_ex(memory.get(), X509_get_issuer_name(x), 0, XN_FLAG_RFC2253 & ~ASN1_STRFLGS_ESC_MSB);
+    return std::string(openssl::written(memory));
+}
+
+std::string serial_hex(const X509* x)
+{
+    const openssl::bio memory(BIO_new(BIO_s_mem()));
+    i2a_ASN1_INTEGER(memory.get(), X509_get0_serialNumber(x));
+    std::string text(openssl::written(memory));
+    std::erase_if(text, [](char c) { return c == '\\' || c == '\n'; });  // of serials over 35 bytes
+    return text;
+}
+
+// RFC 5280 section 4.2.1.12. An extension that cannot be read allows nothing.
+std::optional<bool> allows_client_auth(const X509* x)
+{
+    int found = 0;
+    const openssl::extended_key_usage usage(
+        static_cast<EXTENDED_KEY_USAGE*>(X509_get_ext_d2i(x, NID_ext_key_usage, &found, nullptr)));
+    if (!usage) return found == -1 ? std::nullopt : std::optional(false);
+    for (int at = 0; at < sk_ASN1_OBJECT_num(usage.get()); ++at) {
+        const int purpose = OBJ_obj2nid(sk_ASN1_OBJECT_value(usage.get(), at));
+        if (purpose == NID_client_auth || purpose == NID_anyExtendedKeyUsage) return true;
+    }
+    return false;
+}
+
+policy::result<certificate> describe(const X509* x, std::string_view der)
+{
+    const auto not_before = instant_of(X509_get0_notBefore(x));
+    const auto not_after = instant_of(X509_get0_notAfter(x));
+    if (!not_before || !not_after) return unusable("the certificate's dates cannot be read");
+    const std::string spki = openssl::to_der<i2d_X509_PUBKEY>(X509_get_X509_PUBKEY(x));
+    if (spki.empty()) return unusable("the certificate's public key cannot be read");
+    return certificate{.der = std::string(der),
+                       .facts = {.subject_cn = common_name(x),
+                                 .issuer = issuer_line(x),
+                                 .serial_hex = serial_hex(x),
+                                 .not_before = *not_before,
+                                 .not_after = *not_after,
+                                 .public_key_fingerprint = sha256_hex(spki),
+                                 .sha256 = sha256_hex(der),
+                                 .client_auth = allows_client_auth(x)}};
+}
+
+openssl::x509 parse(std::string_view der)
+{
+    auto* at = reinterpret_cast<const unsigned char*>(der.data());
+    return openssl::x509(d2i_X509(nullptr, &at, static_cast<long>(der.size())));
+}
+
+// RFC 2315: a ContentInfo names its kind, 1.2.840.113549.1.7.x, right after its first length.
+bool is_pkcs7(std::string_view der)
+{
+    return der.substr(0, 24).find("\x2a\x86\x48\x86\xf7\x0d\x01\x07") != std::string_view::npos;
+}
+
+// Appends every certificate of the DER bytes that is not yet in the list.
+policy::result<void> read_der(std::string_view der, std::vector<certificate>& found)
+{
+    const openssl::error_queue errors;
+    while (!der.empty()) {
+        const auto* const begin = reinterpret_cast<const unsigned char*>(der.data());
+        const auto* end = begin;
+        const openssl::x509 x(d2i_X509(nullptr, &end, static_cast<long>(der.size())));
+        if (!x && is_pkcs7(der))
+            return unusable("a PKCS#7 bundle was sent where a certificate was expected (PEM or DER)");
+        if (!x) return errors.failure("the certificate cannot be read", policy::errc::unusable_certificate);
+
+        auto one = describe(x.get(), der.substr(0, static_cast<std::size_t>(end - begin)));
+        if (!one) return one.error();
+        if (std::find(found.begin(), found.end(), *one) == found.end()) found.push_back(std::move(*one));
+        if (found.size() > policy::limits::chain_certificates)
+            return unusable("more than " + std::to_string(policy::limits::chain_certificates) +
+                            " certificates in one chain");
+        der.remove_prefix(static_cast<std::size_t>(end - begin));
+        der.remove_prefix(std::min(der.find_first_not_of(" \r\n\t"), der.size()));
+    }
+    return {};
+}
+
+}  // namespace
+
+std::string certificate::pem() const
+{
+    return openssl::to_pem(PEM_STRING_X509, der);
+}
+
+policy::result<std::vector<certificate>> read_chain(std::string_view text)
+{
+    const auto pieces = unwrap_certificates(text);
+    if (!pieces) return pieces.error();
+    std::vector<certificate> found;
+    for (const auto& piece : *pieces) {
+        if (piece.empty()) return unusable("the certificate is empty");
+        if (const auto read = read_der(piece, found); !read) return read.error();
+    }
+    return found;
+}
+
+policy::result<certificate_chain> order_chain(std::vector<certificate> certificates,
+                                              std::string_view key_fingerprint)
+{
+    const openssl::error_queue errors;
+    const auto leaf_end = std::stable_partition(
+        certificates.begin(), certificates.end(),
+        [&](const auto& one) { return one.facts.public_key_fingerprint == key_fingerprint; });
+    const auto leaf = std::max_element(certificates.begin(), leaf_end, [](const auto& a, const auto& b) {
+        return a.facts.not_after < b.facts.not_after;
+    });
+    if (leaf == leaf_end) return unusable("the certificate is for another key than ours");
+
+    certificate_chain chain{.leaf = std::move(*leaf), .rest = {}};
+    std::vector<certificate> others(std::make_move_iterator(leaf_end),
+                                    std::make_move_iterator(certificates.end()));
+    openssl::x509 subject = parse(chain.leaf.der);
+    while (subject) {
+        openssl::x509 issuer;
+        const auto next = std::find_if(others.begin(), others.end(), [&](const auto& one) {
+            issuer = parse(one.der);
+            return issuer && X509_check_issued(issuer.get(), subject.get()) == X509_V_OK;
+        });
+        if (next == others.end()) break;
+        chain.rest.push_back(std::move(*next));
+        others.erase(next);
+        subject = std::move(issuer);
+    }
+    return chain;
+}
+
+verdict judge(const certificate& leaf, std::string_view key_fingerprint, policy::instant now) noexcept
+{
+    if (leaf.facts.public_key_fingerprint != key_fingerprint) return verdict::wrong_key;
+    if (now > leaf.facts.not_after) return verdict::expired;
+    if (now < leaf.facts.not_before) return verdict::not_yet_valid;
+    if (leaf.facts.client_auth == false) return verdict::wrong_usage;
+    return verdict::usable;
+}
+
+policy::result<void> check_usable(const certificate& leaf, std::string_view key_fingerprint,
+                                  policy::instant now)
+{
+    switch (judge(leaf, key_fingerprint, now)) {
+        case verdict::usable:
+            return {};
+        case verdict::wrong_key:
+            return unusable("the certificate is for another key than ours");
+        case verdict::expired:
+            return unusable(
+                "the certificate has already expired; look at this host's clock and at the platform");
+        case verdict::not_yet_valid: {
+            auto failure = unusable("the certificate is not valid yet; look at this host's clock, or wait");
+            failure.kind = policy::retry::later;
+            failure.retry_after = leaf.facts.not_before - now;
+            return failure;
+        }
+        case verdict::wrong_usage:
+            return unusable("the certificate's extended key usage does not allow TLS clients (clientAuth)");
+    }
+    return {};
+}
+
+bool is_pair(std::string_view key_pem, std::string_view certificate_pem)
+{
+    const auto key = private_key::from_pem(key_pem);
+    const auto chain = read_chain(certificate_pem);
+    return key && chain && chain->front().facts.public_key_fingerprint == key->fingerprint();
+}
+
+}  // namespace crypto

@@ -1,0 +1,123 @@
+#include "crypto/key.hpp"
+
+#include "crypto/digest.hpp"
+#include "crypto/openssl.hpp"
+
+#include <openssl/ec.h>
+#include <openssl/pem.h>
+#include <openssl/rsa.h>
+
+#include <optional>
+#include <utility>
+
+namespace crypto {
+namespace {
+
+using policy::key_type;
+
+EVP_PKEY* make(key_type type)
+{
+    switch (type) {
+        case key_type::rsa_2048:
+            return EVP_RSA_gen(2048);
+        case key_type::rsa_3072:
+            return EVP_RSA_gen(3072);
+        case key_type::rsa_4096:
+            return EVP_RSA_gen(4096);
+        case key_type::ecdsa_p256:
+            return EVP_EC_gen("P-256");
+        case key_type::ecdsa_p384:
+            return EVP_EC_gen("P-384");
+        case key_type::ed25519:
+            return EVP_PKEY_Q_keygen(nullptr, nullptr, "ED25519");
+    }
+    return nullptr;
+}
+
+std::optional<key_type> rsa_of(int bits)
+{
+    switch (bits) {
+        case 2048:
+            return key_type::rsa_2048;
+        case 3072:
+            return key_type::rsa_3072;
+        case 4096:
+            return key_type::rsa_4096;
+        default:
+            return std::nullopt;
+    }
+}
+
+std::optional<key_type> curve_of(const EVP_PKEY* key)
+{
+    char name[64] = {};
+    if (EVP_PKEY_get_group_name(key, name, sizeof name, nullptr) != 1) return std::nullopt;
+    if (std::string_view(name) == SN_X9_62_prime256v1) return key_type::ecdsa_p256;
+    if (std::string_view(name) == SN_secp384r1) return key_type::ecdsa_p384;
+    return std::nullopt;
+}
+
+std::optional<key_type> type_of(const EVP_PKEY* key)
+{
+    if (EVP_PKEY_is_a(key, "RSA")) return rsa_of(EVP_PKEY_get_bits(key));
+    if (EVP_PKEY_is_a(key, "EC")) return curve_of(key);
+    if (EVP_PKEY_is_a(key, "ED25519")) return key_type::ed25519;
+    return std::nullopt;
+}
+
+// Without it OpenSSL would ask for the password of an encrypted key on the terminal.
+int no_password(char*, int, int, void*)
+{
+    return -1;
+}
+
+}  // namespace
+
+void private_key::release::operator()(evp_pkey_st* key) const noexcept
+{
+    EVP_PKEY_free(key);
+}
+
+private_key::private_key(handle key, key_type type, std::string fingerprint)
+    : key_(std::move(key)), type_(type), fingerprint_(std::move(fingerprint))
+{
+}
+
+policy::result<private_key> private_key::own(handle key)
+{
+    const openssl::error_queue errors;
+    const auto type = type_of(key.get());
+    if (!type) return errors.failure("the private key is of a type that this program does not use");
+
+    const std::string spki = openssl::to_der<i2d_PUBKEY>(key.get());
+    if (spki.empty()) return errors.failure("cannot encode the public key");
+    return private_key(std::move(key), *type, sha256_hex(spki));
+}
+
+policy::result<private_key> private_key::generate(key_type type)
+{
+    const openssl::error_queue errors;
+    handle key(make(type));
+    if (!key) return errors.failure(std::string("cannot generate a key of type ") + policy::name_of(type));
+    return own(std::move(key));
+}
+
+policy::result<private_key> private_key::from_pem(std::string_view text)
+{
+    const openssl::error_queue errors;
+    const openssl::bio input = openssl::reader(text);
+    handle key(PEM_read_bio_PrivateKey(input.get(), nullptr, no_password, nullptr));
+    if (!key) return errors.failure("the private key cannot be read (unencrypted PEM is expected)");
+    return own(std::move(key));
+}
+
+policy::result<secret> private_key::to_pem() const
+{
+    const openssl::error_queue errors;
+    const openssl::bio memory(BIO_new(BIO_s_mem()));
+    if (PEM_write_bio_PKCS8PrivateKey(memory.get(), key_.get(), nullptr, nullptr, 0, nullptr, nullptr) != 1)
+        return errors.failure("cannot encode the private key");
+    return secret(openssl::written(memory));
+}
+
+}  // namespace crypto

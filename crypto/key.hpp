@@ -1,0 +1,51 @@
+#pragma once
+
+#include "crypto/secret.hpp"
+#include "policy/desired.hpp"
+#include "policy/result.hpp"
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+struct evp_pkey_st;  // OpenSSL's EVP_PKEY
+
+namespace crypto {
+
+// A private key of one of the six types that the configuration knows. Immutable; several threads may use one.
+class private_key {
+public:
+    // May take seconds (RSA 4096): call it off the loop. Any number of threads may generate at once.
+    // errc::crypto: OpenSSL or the system's random source refused.
+    [[nodiscard]] static policy::result<private_key> generate(policy::key_type);
+
+    // Reads PKCS#8 or the older PEM forms, not encrypted. errc::crypto: unreadable, encrypted, or of a type
+    // that we do not make.
+    [[nodiscard]] static policy::result<private_key> from_pem(std::string_view);
+
+    // PKCS#8, not encrypted: Java 17 cannot read what OpenSSL 3 encrypts.
+    [[nodiscard]] policy::result<secret> to_pem() const;
+
+    policy::key_type type() const noexcept { return type_; }
+
+    // SHA-256 over the SubjectPublicKeyInfo in DER, 64 lower-case hex digits. Its first 8 name the
+    // generation, its first 16 stand in the marker (contract section 3).
+    const std::string& fingerprint() const noexcept { return fingerprint_; }
+
+    evp_pkey_st* native() const noexcept { return key_.get(); }
+
+private:
+    struct release {
+        void operator()(evp_pkey_st*) const noexcept;
+    };
+    using handle = std::unique_ptr<evp_pkey_st, release>;
+
+    private_key(handle, policy::key_type, std::string fingerprint);
+    static policy::result<private_key> own(handle);
+
+    handle key_;
+    policy::key_type type_;
+    std::string fingerprint_;
+};
+
+}  // namespace crypto
