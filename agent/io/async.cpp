@@ -1,0 +1,148 @@
+#include "agent/io/async.hpp"
+
+#include "agent/io/log.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/deferred.hpp>
+#include <boost/asio/error.hpp>
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/experimental/awaitable_operators.hpp>
+#include <boost/asio/experimental/parallel_group.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace io {
+
+namespace asio = boost::asio;
+
+namespace {
+
+awaitable<void> ring(asio::steady_timer& timer, bool& expired)
+{
+    const auto [error] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    expired = !error;
+}
+
+std::string in_words(std::chrono::milliseconds span)
+{
+    const auto count = span.count();
+    return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
+}
+
+std::string message_of(const std::exception_ptr& error)
+{
+    try {
+        std::rethrow_exception(error);
+    } catch (const std::exception& e) {
+        return e.what();
+    } catch (...) {
+        return "unknown exception";
+    }
+}
+
+}  // namespace
+
+awaitable<void> detail::run_on(asio::any_io_executor pool, std::function<void()> job)
+{
+    const auto executor = co_await asio::this_coro::executor;
+    // The handler's cancellation slot stays empty: a frame that the job works on must not end before it.
+    const auto start = [&](auto handler) {
+        asio::post(pool,
+                   [&job, handler = std::move(handler), work = asio::make_work_guard(executor)]() mutable {
+                       std::exception_ptr error;
+                       try {
+                           job();
+                       } catch (...) {
+                           error = std::current_exception();
+                       }
+                       asio::post(work.get_executor(),
+                                  [handler = std::move(handler), error]() mutable { handler(error); });
+                   });
+    };
+    co_await asio::async_initiate<const asio::use_awaitable_t<>, void(std::exception_ptr)>(
+        start, asio::use_awaitable);
+}
+
+awaitable<bool> detail::run_until(std::chrono::milliseconds limit, awaitable<void> operation)
+{
+    using namespace asio::experimental::awaitable_operators;
+
+    asio::steady_timer timer(co_await asio::this_coro::executor, limit);
+    bool expired = false;
+    // Neither side throws: `||` waits for the first success, and would sit out the time on an exception.
+    co_await (std::move(operation) || ring(timer, expired));
+    co_return expired;
+}
+
+bool detail::is_cancellation(const std::exception_ptr& error)
+{
+    try {
+        std::rethrow_exception(error);
+    } catch (const boost::system::system_error& e) {
+        return e.code() == asio::error::operation_aborted;
+    } catch (...) {
+        return false;
+    }
+}
+
+policy::failure took_longer_than(std::chrono::milliseconds limit)
+{
+    return {policy::errc::timed_out, "took longer than " + in_words(limit), policy::retry::later,
+            std::nullopt};
+}
+
+task<void> sleep_for(std::chrono::milliseconds span, stop_event& stop)
+{
+    if (stop.requested()) co_return stopped();
+    asio::steady_timer timer(co_await asio::this_coro::executor, span);
+    const auto subscription = stop.on_request([&timer] { timer.cancel(); });
+    const auto [error] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
+    if (stop.requested()) co_return stopped();
+    if (error) throw boost::system::system_error(error);  // cancelled from above, which knows what it means
+    co_return policy::result<void>();
+}
+
+void spawn(asio::any_io_executor executor, std::string name, awaitable<void> work, stop_event& stop)
+{
+    asio::co_spawn(executor, std::move(work), [name = std::move(name), &stop](std::exception_ptr error) {
+        if (!error) return;
+        log(severity::error, "the task " + name + " ended by an exception, stopping: " + message_of(error));
+        stop.request();
+    });
+}
+
+awaitable<void> for_each_parallel(std::size_t limit, std::size_t count,
+                                  std::function<awaitable<void>(std::size_t)> fn)
+{
+    if (count == 0) co_return;
+    const auto executor = co_await asio::this_coro::executor;
+    std::size_t next = 0;
+    const auto worker = [&]() -> awaitable<void> {
+        while (next < count) {
+            const auto index = next++;
+            try {
+                co_await fn(index);
+            } catch (...) {
+                next = count;
+                throw;
+            }
+        }
+    };
+
+    using start = decltype(asio::co_spawn(executor, worker, asio::deferred));
+    std::vector<start> workers;
+    for (std::size_t i = 0; i < std::clamp<std::size_t>(limit, 1, count); ++i)
+        workers.push_back(asio::co_spawn(executor, worker, asio::deferred));
+    auto [order, errors] = co_await asio::experimental::make_parallel_group(std::move(workers))
+                               .async_wait(asio::experimental::wait_for_all(), asio::use_awaitable);
+    for (const auto index : order)
+        if (errors[index]) std::rethrow_exception(errors[index]);
+}
+
+}  // namespace io

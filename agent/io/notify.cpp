@@ -1,0 +1,68 @@
+#include "agent/io/notify.hpp"
+
+#include "agent/io/log_format.hpp"
+
+#include <systemd/sd-daemon.h>
+
+#include <cstdint>
+#include <ctime>
+
+namespace io::notify {
+
+namespace {
+
+// Lost when systemd does not listen: there is nothing better to do than to go on.
+void send(const std::string& state)
+{
+    ::sd_notify(0, state.c_str());
+}
+
+std::string status_line(const std::string& text)
+{
+    return "STATUS=" + printable(text);
+}
+
+}  // namespace
+
+void ready(const std::string& status)
+{
+    send("READY=1\n" + status_line(status));
+}
+
+void status(const std::string& text)
+{
+    send(status_line(text));
+}
+
+void reloading()
+{
+    timespec now{};
+    ::clock_gettime(CLOCK_MONOTONIC, &now);
+    const auto microseconds =
+        static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1'000;
+    send("RELOADING=1\nMONOTONIC_USEC=" + std::to_string(microseconds));
+}
+
+void stopping(const std::string& status)
+{
+    send("STOPPING=1\n" + status_line(status));
+}
+
+void watchdog()
+{
+    send("WATCHDOG=1");
+}
+
+void extend_timeout(std::chrono::microseconds span)
+{
+    send("EXTEND_TIMEOUT_USEC=" + std::to_string(span.count()));
+}
+
+std::optional<std::chrono::microseconds> watchdog_interval()
+{
+    std::uint64_t microseconds = 0;
+    if (::sd_watchdog_enabled(0, &microseconds) <= 0) return std::nullopt;
+    return std::chrono::microseconds(microseconds);
+}
+
+}  // namespace io::notify

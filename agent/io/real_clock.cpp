@@ -1,0 +1,17 @@
+#include "agent/io/real_clock.hpp"
+
+#include "agent/io/async.hpp"
+
+namespace io {
+
+policy::instant real_clock::now() const
+{
+    return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+}
+
+task<void> real_clock::sleep_for(std::chrono::milliseconds span)
+{
+    return io::sleep_for(span, stop_);
+}
+
+}  // namespace io

@@ -1,0 +1,80 @@
+#pragma once
+
+#include "agent/io/clock.hpp"
+#include "agent/io/stop_event.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
+
+// Time that jumps: a sleep ends when everything else has come to rest and it is the next to end. A thousand
+// sleeps of thirty days take a millisecond. Driven by run_coroutine(context, clock, ...).
+
+namespace support {
+
+class manual_clock final : public io::clock {
+public:
+    explicit manual_clock(
+        policy::instant start = policy::instant(std::chrono::sys_days(std::chrono::year(2026) / 3 / 1)))
+        : now_(start)
+    {
+    }
+
+    policy::instant now() const override { return std::chrono::floor<std::chrono::seconds>(now_); }
+
+    io::task<void> sleep_for(std::chrono::milliseconds span) override
+    {
+        slept.push_back(span);
+        if (stopped_) co_return io::stopped();
+        const auto bell = std::make_shared<io::async_event>(co_await boost::asio::this_coro::executor);
+        const auto place = sleepers_.emplace(now_ + span, bell);
+        const struct leave {
+            manual_clock& clock;
+            sleepers::iterator place;
+            ~leave() { clock.sleepers_.erase(place); }
+        } leave{*this, place};
+        co_await bell->wait();
+        if (stopped_) co_return io::stopped();
+        co_return policy::result<void>();
+    }
+
+    // The wall clock is set by somebody.
+    void step(std::chrono::milliseconds by) { now_ += by; }
+
+    // Every sleep ends now and from now on with errc::stopping.
+    void stop()
+    {
+        stopped_ = true;
+        for (auto& [when, bell] : sleepers_)
+            bell->set();
+    }
+
+    // Jumps to the end of the sleep that ends next; false when nobody sleeps.
+    bool advance()
+    {
+        for (auto& [when, bell] : sleepers_) {
+            if (bell->is_set()) continue;
+            now_ = std::max(now_, when);
+            bell->set();
+            return true;
+        }
+        return false;
+    }
+
+    std::vector<std::chrono::milliseconds> slept;  // in the order of asking
+
+private:
+    using time = std::chrono::sys_time<std::chrono::milliseconds>;
+    using sleepers = std::multimap<time, std::shared_ptr<io::async_event>>;
+
+    time now_;
+    sleepers sleepers_;
+    bool stopped_ = false;
+};
+
+}  // namespace support

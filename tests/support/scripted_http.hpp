@@ -1,0 +1,121 @@
+#pragma once
+
+#include "agent/io/http.hpp"
+#include "agent/io/stop_event.hpp"
+
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+// The http port as a dialogue: given these answers, these requests were sent.
+//
+//   scripted_http http;
+//   http.expect("GET", "https://les.example.com/api/v1/service-instances").answer(200, R"({"items": []})");
+//   http.expect("POST", "...").fail(policy::errc::no_answer);
+//   ... run ...
+//   BOOST_TEST(http.unexpected.empty());
+//   BOOST_TEST(http.unused() == 0);
+
+namespace support {
+
+// What was asked, secrets in the clear so that a test can look at them.
+struct seen_request {
+    std::string method;
+    std::string url;
+    std::map<std::string, std::string> headers;
+    std::string authorization;
+    std::string body;
+    bool idempotent = false;
+};
+
+class scripted_http final : public io::http {
+public:
+    // One request to come. Steps with the same method and URL are used in the order of their writing; others
+    // may come in any order: look at `requests` where the order matters.
+    class step {
+    public:
+        step(std::string method, std::string url) : method_(std::move(method)), url_(std::move(url)) {}
+
+        step& answer(unsigned status, std::string body = {}, std::map<std::string, std::string> headers = {})
+        {
+            headers.emplace("content-type", "application/json");
+            outcome_ = io::http_response{status, std::move(headers), std::move(body)};
+            return *this;
+        }
+        step& fail(policy::errc code, std::string context = "scripted")
+        {
+            outcome_ = policy::failure{code, std::move(context), policy::retry::later, std::nullopt};
+            return *this;
+        }
+        // Looked at as the request comes, before the answer is given.
+        step& then(std::function<void(const seen_request&)> check)
+        {
+            check_ = std::move(check);
+            return *this;
+        }
+        // The answer waits for this.
+        step& after(io::async_event& event)
+        {
+            event_ = &event;
+            return *this;
+        }
+
+    private:
+        friend class scripted_http;
+
+        std::string method_;
+        std::string url_;
+        policy::result<io::http_response> outcome_ =
+            io::http_response{.status = 200, .headers = {}, .body = {}};
+        std::function<void(const seen_request&)> check_;
+        io::async_event* event_ = nullptr;
+        bool used_ = false;
+    };
+
+    step& expect(std::string method, std::string url)
+    {
+        return script_.emplace_back(std::move(method), std::move(url));
+    }
+
+    io::task<io::http_response> exchange(io::http_request request) override
+    {
+        const seen_request seen{request.method,
+                                request.url,
+                                request.headers,
+                                request.authorization ? std::string(request.authorization->view()) : "",
+                                request.body ? std::string(request.body->view()) : "",
+                                request.idempotent};
+        requests.push_back(seen);
+        for (auto& candidate : script_) {
+            if (candidate.used_ || candidate.method_ != seen.method || candidate.url_ != seen.url) continue;
+            candidate.used_ = true;
+            if (candidate.check_) candidate.check_(seen);
+            if (candidate.event_) co_await candidate.event_->wait();
+            co_return candidate.outcome_;
+        }
+        unexpected.push_back(seen.method + " " + seen.url);
+        co_return policy::failure{policy::errc::internal, "not in the script: " + unexpected.back(),
+                                  policy::retry::never, std::nullopt};
+    }
+
+    // Steps that no request has used.
+    std::size_t unused() const
+    {
+        std::size_t count = 0;
+        for (const auto& step : script_)
+            count += step.used_ ? 0 : 1;
+        return count;
+    }
+
+    std::vector<seen_request> requests;
+    std::vector<std::string> unexpected;
+
+private:
+    std::deque<step> script_;  // a deque: a reference to a step survives the next one
+};
+
+}  // namespace support
