@@ -113,7 +113,13 @@ struct verdict {
     bool operator==(const verdict&) const = default;
 };
 
-enum class output_condition { sound, damaged, missing, foreign };
+enum class output_condition {
+    sound,
+    changed,
+    damaged,
+    missing,
+    foreign
+};  // changed: the file wants other files
 
 // The last entry of the user in the file: what still holds once the file no longer names it.
 struct last_entry {

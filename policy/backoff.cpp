@@ -1,0 +1,47 @@
+#include "policy/backoff.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace policy {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::array<span, 9> waits = {5s, 15s, 30s, 1min, 2min, 5min, 10min, 15min, 30min};
+constexpr span slow = 1h;              // what waits for a change is looked at this often
+constexpr std::int64_t attempts = 10;  // that fit into the rest of a certificate's life
+constexpr span quickest = 5s;
+
+span wait_for(int count, retry kind)
+{
+    if (kind != retry::later) return slow;
+    return waits[std::min<std::size_t>(static_cast<std::size_t>(std::max(count, 1) - 1), waits.size() - 1)];
+}
+
+}  // namespace
+
+failure_memory remember(const std::optional<failure_memory>& before, const failure& what,
+                        const std::string& wanted, std::optional<instant> expiry, instant now)
+{
+    const bool same = before && before->wanted == wanted;
+    failure_memory memory{.count = same ? before->count + 1 : 1,
+                          .code = what.code,
+                          .kind = what.kind,
+                          .sentence = what.context,
+                          .last = now,
+                          .next_attempt = std::nullopt,
+                          .wanted = wanted};
+    auto wait = wait_for(memory.count, what.kind);
+    if (expiry && *expiry > now) wait = std::clamp<span>((*expiry - now) / attempts, quickest, wait);
+    memory.next_attempt = now + std::max(wait, what.retry_after.value_or(0s));
+    return memory;
+}
+
+std::optional<instant> not_before(const std::optional<failure_memory>& memory, const std::string& wanted)
+{
+    if (!memory || memory->wanted != wanted) return std::nullopt;
+    return memory->next_attempt;
+}
+
+}  // namespace policy

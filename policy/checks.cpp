@@ -1,0 +1,393 @@
+#include "policy/checks.hpp"
+
+#include "policy/backoff.hpp"
+#include "policy/dates.hpp"
+#include "policy/limits.hpp"
+#include "policy/rotation.hpp"
+
+#include <array>
+
+namespace policy {
+namespace {
+
+using check = std::optional<finding> (*)(const facts&);
+
+finding act(const facts& f, action_kind kind, reason why, std::string sentence, const generation* g = nullptr)
+{
+    const auto name = f.have ? f.have->name : user_name{f.exposure->name, f.want->name};
+    return {.why = why,
+            .sentence = sentence,
+            .act = action{.kind = kind,
+                          .name = name,
+                          .why = why,
+                          .sentence = sentence,
+                          .generation = g ? g->id : "",
+                          .remote_id = {},
+                          .replaces = f.current != nullptr},
+            .until = std::nullopt};
+}
+
+finding wait(reason why, std::string sentence, std::optional<instant> until)
+{
+    return {.why = why, .sentence = std::move(sentence), .act = std::nullopt, .until = until};
+}
+
+finding block(reason why, std::string sentence)
+{
+    auto found = wait(why, std::move(sentence), std::nullopt);
+    found.blocked = true;
+    return found;
+}
+
+// ---- who is wanted
+
+std::optional<finding> unwanted(const facts& f)
+{
+    if (f.want) return std::nullopt;
+    if (!f.wanted.reconcile.prune)
+        return wait(reason::not_in_file, "the file does not name it any more, and reconcile.prune is off",
+                    std::nullopt);
+    if (!f.have->unwanted_since)
+        return act(f, action_kind::mark_unwanted, reason::not_in_file,
+                   "the file does not name it any more; removed after retire_after");
+    const auto at = *f.have->unwanted_since + f.have->entry.retire_after;
+    if (f.now < at) return wait(reason::not_in_file, "the file does not name it any more", at);
+    const bool remote = std::ranges::any_of(f.have->generations, [](const generation& g) {
+        return !g.lost_at && (g.submitted_at || !g.remote_id.empty());
+    });
+    return act(f, remote ? action_kind::remove : action_kind::forget, reason::not_in_file,
+               "the file does not name it any more, and retire_after has passed");
+}
+
+std::optional<finding> wanted_again(const facts& f)
+{
+    if (!f.have || !f.have->unwanted_since) return std::nullopt;
+    return act(f, action_kind::mark_wanted, reason::named_again,
+               "the file names it again before it was removed");
+}
+
+// ---- the certificate in use and its files
+
+std::optional<finding> hooks_pending(const facts& f)
+{
+    if (!f.current || f.current->deployed_at) return std::nullopt;
+    const auto at = not_before(f.have->deploy_failure, f.wanted_print);
+    if (at && *at > f.now && !f.options.ignore_backoff) return std::nullopt;
+    return act(f, action_kind::deploy, reason::hooks_pending,
+               "the certificate is in place, its hooks have not all returned 0", f.current);
+}
+
+// After a failed attempt nothing is tried before its time. Local repairs come before this rule only when they
+// never failed.
+std::optional<finding> backing_off(const facts& f)
+{
+    if (!f.have || f.options.ignore_backoff) return std::nullopt;
+    const auto at = not_before(f.have->failure, f.wanted_print);
+    if (!at || *at <= f.now) return std::nullopt;
+    auto found = wait(reason::backing_off, f.have->failure->sentence, at);
+    found.blocked = f.have->failure->kind != retry::later;
+    return found;
+}
+
+std::optional<finding> output_differs(const facts& f)
+{
+    if (!f.current || !f.current->key_on_disk) return std::nullopt;
+    switch (f.have->output) {
+        case output_condition::sound:
+            return std::nullopt;
+        case output_condition::changed:
+            return act(f, action_kind::publish, reason::output_changed, "the file wants its output otherwise",
+                       f.current);
+        case output_condition::missing:
+            return act(f, action_kind::publish, reason::output_missing, f.have->output_detail, f.current);
+        case output_condition::damaged:
+        case output_condition::foreign:
+            return act(f, action_kind::publish, reason::output_damaged, f.have->output_detail, f.current);
+    }
+    return std::nullopt;
+}
+
+// ---- a generation under way
+
+std::optional<reason> difference(const facts& f, const generation& g)
+{
+    const auto& e = *f.exposure;
+    if (g.sent.common_name != common_name(e.variant, e.tenant, f.want->name, g.id) ||
+        g.where.base_url != e.base_url)
+        return reason::name_changed;
+    if (g.sent.key != f.want->key) return reason::key_type_changed;
+    if (g.sent.consumer_group != f.want->consumer_group) return reason::group_changed;
+    if (g.sent.contact != f.want->contact) return reason::contact_changed;
+    const auto description = describe(
+        f.want->description, {.owner = f.owner, .name = f.have->name, .key = marker_key(g.fingerprint)});
+    if (g.sent.description != description) return reason::description_changed;
+    return std::nullopt;
+}
+
+std::optional<finding> pending_without_key(const facts& f)
+{
+    if (!f.pending || f.pending->key_on_disk || f.pending->certificate) return std::nullopt;
+    return act(f, action_kind::abandon, reason::key_lost, "its private key is gone from the private store",
+               f.pending);
+}
+
+// Sent or not, known or not: find out before anything else is done with it.
+std::optional<finding> pending_unknown(const facts& f)
+{
+    if (!f.pending || !f.pending->remote_id.empty()) return std::nullopt;
+    const auto& g = *f.pending;
+    if (const auto users = carriers(f, g); !users.empty()) {
+        auto found = act(f, action_kind::adopt, reason::found_by_marker,
+                         "the platform has user " + users.front()->id + " with our marker and key", &g);
+        found.act->remote_id = users.front()->id;
+        return found;
+    }
+    const bool sent = g.submitted_at && !g.answered;
+    if (sent) {
+        const auto settled = *g.submitted_at + f.wanted.reconcile.settle;
+        if (!f.seen || f.seen->looked_at < settled || f.seen->cut_off) {
+            auto found = wait(reason::waiting_settle,
+                              "the platform did not answer its creation; the list is searched for it",
+                              std::max(settled, f.now + span(1)));
+            found.polls = settled <= f.now;
+            return found;
+        }
+    }
+    if (const auto changed = difference(f, g))
+        return act(f, g.submitted_at ? action_kind::abandon : action_kind::discard, reason::outdated,
+                   "the file changed before it was made (" + std::string(word_of(*changed)) + ")", &g);
+    return act(
+        f, action_kind::submit, sent ? reason::unanswered : reason::not_submitted,
+        sent ? "its creation got no answer and the list does not know it: the same request is sent again"
+             : "its key and request are stored, the platform does not know it yet",
+        &g);
+}
+
+std::optional<finding> pending_gone(const facts& f)
+{
+    if (!f.pending || !f.seen || !f.seen->confirmed_missing.contains(f.pending->remote_id))
+        return std::nullopt;
+    return act(f, action_kind::lose, reason::lost_remote, "somebody deleted its user on the platform",
+               f.pending);
+}
+
+std::optional<finding> pending_outdated(const facts& f)
+{
+    if (!f.pending) return std::nullopt;
+    const auto changed = difference(f, *f.pending);
+    if (!changed) return std::nullopt;
+    return act(f, action_kind::abandon, reason::outdated,
+               "the file changed before it was in use (" + std::string(word_of(*changed)) + ")", f.pending);
+}
+
+std::optional<finding> pending_issued(const facts& f)
+{
+    if (!f.pending || f.pending->certificate) return std::nullopt;
+    const auto& g = *f.pending;
+    const auto* user = listed(f, g);
+    if (user && user->status == remote_status::ready)
+        return act(f, action_kind::collect, reason::ready, "the platform has issued its certificate", &g);
+    const auto since = g.accepted_at.value_or(g.created_at);
+    if (f.seen && f.now - since >= limits::abandon_after)
+        return act(f, action_kind::abandon, reason::never_ready, "the platform has not issued it for a day",
+                   &g);
+    auto found =
+        wait(reason::waiting_ready,
+             "the platform is still issuing it" + std::string(user ? " (" + user->status_text + ")" : ""),
+             since + limits::abandon_after);
+    found.polls = true;
+    return found;
+}
+
+std::optional<finding> pending_too_early(const facts& f)
+{
+    if (!f.pending || f.pending->certificate->not_before <= f.now) return std::nullopt;
+    const auto from = f.pending->certificate->not_before;
+    return wait(reason::waiting_ready, "its certificate is valid from " + format_utc(from) + " on", from);
+}
+
+std::optional<finding> pending_unproven(const facts& f)
+{
+    if (!f.pending || !f.want->verify || f.pending->proven == proof::broker) return std::nullopt;
+    return act(f, action_kind::prove, reason::not_proven, "the broker has not accepted its certificate yet",
+               f.pending);
+}
+
+std::optional<finding> pending_unpublished(const facts& f)
+{
+    if (!f.pending) return std::nullopt;
+    return act(f, action_kind::publish, reason::not_published, "its certificate is here and not yet in use",
+               f.pending);
+}
+
+// ---- a new generation
+
+std::optional<finding> current_gone(const facts& f)
+{
+    if (!f.current || f.current->lost_at || !f.seen ||
+        !f.seen->confirmed_missing.contains(f.current->remote_id))
+        return std::nullopt;
+    return act(f, action_kind::lose, reason::lost_remote, "somebody deleted its user on the platform",
+               f.current);
+}
+
+std::optional<std::pair<reason, std::string>> need(const facts& f)
+{
+    using answer = std::pair<reason, std::string>;
+    const auto* c = f.current;
+    if (!c) return answer{reason::absent, "it has no certificate yet"};
+    if (f.have->rotate_asked_at) return answer{reason::rotation_asked, "a new certificate was asked for"};
+    if (c->lost_at) return answer{reason::lost_remote, "its user is gone from the platform"};
+    if (!c->key_on_disk) return answer{reason::key_lost, "its private key is gone from the private store"};
+    if (c->certificate && c->certificate->expiry() <= f.now)
+        return answer{reason::expired, "its certificate expired at " + format_utc(c->certificate->expiry())};
+    if (const auto at = due_at(f); at && *at <= f.now)
+        return answer{reason::rotation_due, "its certificate was due at " + format_utc(*at)};
+    if (f.have->held == c->id) return std::nullopt;
+    if (const auto changed = difference(f, *c))
+        return answer{*changed,
+                      "the file and the certificate in use differ: " + std::string(word_of(*changed))};
+    return std::nullopt;
+}
+
+// A person looks at a certificate that does not fit before another is made; only the end of the one in use
+// presses.
+bool in_its_last_tenth(const generation& g, instant now)
+{
+    if (!g.certificate) return true;
+    const auto lifetime = g.certificate->expiry() - g.certificate->not_before;
+    return g.certificate->expiry() - now < lifetime / 10;
+}
+
+std::optional<finding> unfit_before(const facts& f)
+{
+    if (!f.have || f.have->generations.empty() || f.have->rotate_asked_at) return std::nullopt;
+    const auto& newest = f.have->generations.back();
+    if (newest.quarantine.empty() || (f.current && in_its_last_tenth(*f.current, f.now))) return std::nullopt;
+    return block(reason::quarantined, "the certificate of user " + newest.remote_id +
+                                          " is never used: " + newest.quarantine +
+                                          "; look at it on the platform, then say `rotate`");
+}
+
+int created_lately(const facts& f)
+{
+    if (!f.have) return 0;
+    return static_cast<int>(std::ranges::count_if(
+        f.have->creations, [&](instant at) { return f.now - at < limits::creation_window; }));
+}
+
+bool must_release_first(const facts& f)
+{
+    return f.want->rotation.strategy == strategy::replace && f.current && !f.current->lost_at &&
+           !f.current->remote_id.empty();
+}
+
+std::optional<finding> needs_new(const facts& f)
+{
+    const auto needed = need(f);
+    if (!needed || f.pending) return std::nullopt;
+    const auto& [why, sentence] = *needed;
+    const bool asked = f.have && f.have->rotate_asked_at.has_value();
+    if (f.current && f.want->rotation.paused && !asked)
+        return block(reason::paused, sentence + ", but rotation.paused is set: unset it, or say `rotate`");
+    const bool spent_before =
+        f.have && f.have->blocked && f.have->blocked->reason == word_of(reason::budget_spent);
+    if (!asked && (spent_before || created_lately(f) >= f.wanted.reconcile.max_creates_per_user))
+        return block(reason::budget_spent,
+                     sentence + ", but " + std::to_string(f.wanted.reconcile.max_creates_per_user) +
+                         " were made for it within a day (reconcile.max_creates_per_user): see why, then say "
+                         "`rotate`");
+    if (must_release_first(f))
+        return act(f, action_kind::release, reason::strategy_replace,
+                   sentence + "; the old user makes room first", f.current);
+    return act(f, action_kind::issue, why, sentence);
+}
+
+// Steps that need neither patience nor the platform come first: what is in use is kept in order whatever else
+// is wrong.
+constexpr std::array<check, 16> chain = {
+    unwanted,             // not in the file
+    wanted_again,         // back in the file
+    hooks_pending,        // published, hooks not passed
+    backing_off,          // the last attempt failed
+    output_differs,       // published directory damaged, or wanted otherwise
+    pending_without_key,  // a generation that nothing can come of
+    pending_unknown,      // sent or not: adopt, wait, submit
+    pending_gone,         // deleted by others while it was made
+    pending_outdated,     // the file changed meanwhile
+    pending_issued,       // wait, or collect
+    pending_too_early,    // not valid yet
+    pending_unproven,     // prove
+    pending_unpublished,  // publish
+    current_gone,         // deleted by others
+    unfit_before,         // the last certificate did not fit
+    needs_new,            // none, asked, changed, due, expired
+};
+
+// ---- clearing up
+
+bool attributable(const facts& f, const generation& g)
+{
+    const auto* user = listed(f, g);
+    return !user || !user->mark || user->mark->owner == f.owner;
+}
+
+bool never_in_use(const generation& g)
+{
+    return !g.published_at;
+}
+
+std::optional<finding> leftover(const facts& f, const generation& g)
+{
+    if (!f.current || !f.current->deployed_at || !attributable(f, g)) return std::nullopt;
+    const auto pause = f.want ? f.want->rotation.retire_after : f.have->entry.retire_after;
+    const auto at = *f.current->deployed_at + pause;
+    const bool unknown = g.submitted_at && g.remote_id.empty();
+    const bool at_once = !unknown && (f.have->retire_now || never_in_use(g) || g.lost_at);
+    if (!at_once && f.now < at) return wait(reason::superseded, "its successor is in use", at);
+    if (unknown && (!f.seen || !carriers(f, g).empty())) return std::nullopt;
+    return act(f, action_kind::retire, reason::superseded,
+               "generation " + g.id + " was replaced, and its successor is in use", &g);
+}
+
+void add_surplus(const facts& f, const generation& g, std::vector<finding>& found)
+{
+    const bool safe = &g == f.current ? g.deployed_at.has_value() : is_left_over(f, g);
+    if (!safe) return;
+    for (const auto* user : carriers(f, g)) {
+        if (user->id == g.remote_id) continue;
+        auto extra = act(f, action_kind::retire_surplus, reason::surplus,
+                         "user " + user->id + " is a second one for generation " + g.id, &g);
+        extra.act->remote_id = user->id;
+        found.push_back(std::move(extra));
+    }
+}
+
+}  // namespace
+
+finding next_step(const facts& f)
+{
+    for (const auto rule : chain)
+        if (auto found = rule(f)) return *found;
+    return wait(reason::healthy, "its certificate is in use and not due", due_at(f));
+}
+
+std::vector<finding> clearing_up(const facts& f)
+{
+    std::vector<finding> found;
+    if (!f.want || !f.have) return found;
+    for (const auto& g : f.have->generations) {
+        add_surplus(f, g, found);
+        if (!is_left_over(f, g)) continue;
+        if (auto rule = leftover(f, g)) found.push_back(std::move(*rule));
+    }
+    return found;
+}
+
+std::optional<instant> due_at(const facts& f)
+{
+    if (!f.current || !f.current->certificate || !f.want) return std::nullopt;
+    return rotate_at(*f.current->certificate, f.want->rotation.renew_before, f.owner, f.have->name).at;
+}
+
+}  // namespace policy

@@ -1,0 +1,55 @@
+#pragma once
+
+#include "policy/plan.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+// All that is known of one user at one instant, joined from the three worlds, for the checks to look at.
+
+namespace policy {
+
+struct facts {
+    const desired_state& wanted;
+    const desired_exposure* exposure = nullptr;  // null: the file names no such exposure
+    const desired_user* want = nullptr;          // null: the file does not name the user
+    const stored_user* have = nullptr;           // null: nothing is stored
+    const observed_exposure* seen = nullptr;     // null: not looked at, or the look failed
+    const generation* current = nullptr;         // the one that `current` names
+    const generation* pending = nullptr;         // the one on its way to be it
+    std::string owner;
+    std::string instance_id;   // of the exposure, as remembered
+    std::string wanted_print;  // entry_fingerprint, empty when the file does not name the user
+    instant now;
+    plan_options options;
+};
+
+// A rule fired. Without an action the user waits (until `until`, or for a person when blocked).
+struct finding {
+    reason why = reason::healthy;
+    std::string sentence;
+    std::optional<policy::action> act;
+    std::optional<instant> until;
+    bool blocked = false;
+    bool polls = false;  // waits for the platform: look again soon
+};
+
+facts join(const desired_state&, const observed_state&, const stored_state&, const user_name&, instant now,
+           plan_options);
+
+// The remote users of ours that carry this generation's key, the winner first: READY before IN PROGRESS, then
+// the older creation date, then the smaller id (failure-modes S6).
+std::vector<const remote_user*> carriers(const facts&, const generation&);
+
+// The remote user of this generation as the list shows it; null when it does not.
+const remote_user* listed(const facts&, const generation&);
+
+// True when a generation ended without ever being of use.
+bool is_dead(const generation&) noexcept;
+
+// A generation that was in use once, or is of no use any more: everything but current and pending.
+bool is_left_over(const facts&, const generation&) noexcept;
+
+}  // namespace policy

@@ -1,0 +1,68 @@
+#pragma once
+
+#include "policy/action.hpp"
+#include "policy/desired.hpp"
+#include "policy/observed.hpp"
+#include "policy/stored.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+// Compares what the file wants, what the platform has and what the disk holds, and says what to do next.
+// The one place of every lifecycle decision. Pure: the same arguments give the same plan.
+
+namespace policy {
+
+struct plan_options {
+    bool ignore_backoff = false;  // a person asked: attempts that wait for their time are made now
+    bool accept_loss = false;     // a person confirmed that what vanished is gone
+};
+
+// Where one user stands and why: what `explain` shows and `status` keeps.
+struct outlook {
+    user_name name;
+    reason finding = reason::healthy;
+    std::string sentence;
+    bool blocked = false;            // waits for a person; the sentence says for what
+    std::string next;                // what happens next, a contract word; empty: nothing
+    std::optional<instant> next_at;  // and when
+
+    bool operator==(const outlook&) const = default;
+};
+
+struct exposure_outlook {
+    std::string exposure;
+    reason finding = reason::healthy;  // healthy: its instance is READY, and known
+    std::string sentence;
+    bool blocked = false;
+
+    bool operator==(const exposure_outlook&) const = default;
+};
+
+// A remote user that is not (or no longer) of a generation that we hold.
+struct stranger {
+    std::string exposure;
+    std::string remote_id;
+    std::string name;
+    std::optional<std::string> owner;  // of its marker
+    bool keyless = false;              // our marker, but no key here: never used, never deleted by itself
+
+    bool operator==(const stranger&) const = default;
+};
+
+struct plan_result {
+    std::vector<action> actions;  // in the order to perform them; for one user, one step and its clearing up
+    std::vector<outlook> users;
+    std::vector<exposure_outlook> exposures;
+    std::vector<stranger> strangers;
+    bool waits_for_platform = false;  // something is IN PROGRESS: look again soon
+    instant wake_at;                  // when the plan would change by time alone
+};
+
+// Exposures that `observed` lacks were not looked at: only what the disk alone decides is planned for them.
+plan_result plan(const desired_state&, const observed_state&, const stored_state&, instant now,
+                 plan_options = {});
+
+}  // namespace policy
