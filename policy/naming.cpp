@@ -57,6 +57,11 @@ std::string generation_id(std::string_view fingerprint)
     return std::string(fingerprint.substr(0, 8));
 }
 
+bool is_generation_id(std::string_view text) noexcept
+{
+    return text.size() == 8 && is_hex(text);
+}
+
 std::string common_name(variant v, std::string_view tenant, std::string_view user,
                         std::string_view generation)
 {

@@ -25,6 +25,7 @@ const char* prefix_of(variant) noexcept;
 
 // The generation of a key: the first 8 hex digits of the SHA-256 of its SubjectPublicKeyInfo.
 std::string generation_id(std::string_view fingerprint);
+bool is_generation_id(std::string_view) noexcept;
 
 // <prefix>-<tenant>-<user>-<generation>
 std::string common_name(variant, std::string_view tenant, std::string_view user, std::string_view generation);

@@ -151,6 +151,9 @@ struct stored_user {
     // Facts of the look itself, never stored: the published directory and the keys as they are now.
     output_condition output = output_condition::missing;
     std::string output_detail;
+    // Why its record cannot be read, with the remedy; empty: it can. Nothing else here is true then (but the
+    // name), and nothing may be done: what the platform has of this user is not ours to judge without it.
+    std::string unreadable;
 
     const generation* find(const std::string& id) const;
     generation* find(const std::string& id);
@@ -162,6 +165,8 @@ struct stored_exposure {
     place where;  // with the instance that was seen
     std::optional<failure_memory> failure;
     std::optional<verdict> blocked;
+
+    std::string unreadable;  // fact of the look, never stored: as in stored_user
 
     bool operator==(const stored_exposure&) const = default;
 };
