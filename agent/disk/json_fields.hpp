@@ -5,6 +5,7 @@
 
 #include <boost/json.hpp>
 
+#include <array>
 #include <concepts>
 #include <optional>
 #include <string>
@@ -205,7 +206,8 @@ policy::result<T> read(std::string_view text)
     const auto refuse = [](std::string why) {
         return policy::failure{policy::errc::disk, std::move(why), policy::retry::never, std::nullopt};
     };
-    boost::json::monotonic_resource arena;
+    std::array<unsigned char, 16 << 10> first;  // holds a record of usual size without the heap
+    boost::json::monotonic_resource arena(first.data(), first.size());
     boost::json::error_code broken;
     boost::json::parse_options options;
     options.allow_invalid_utf8 = true;  // sentences quote what others wrote
