@@ -1,0 +1,67 @@
+#pragma once
+
+#include "config/tree.hpp"
+
+#include <span>
+#include <string>
+
+// What a single value may be: the test that the reader applies, and what the JSON Schema says of it.
+
+namespace config {
+
+struct format {
+    // What is wrong and what would be right, to follow "KEY: "; "" when nothing is. Only for scalars.
+    std::string (*fault)(const node&, const format&);
+    const char* type = "string";    // of the JSON Schema
+    const char* pattern = nullptr;  // of the JSON Schema; never stricter than `fault`
+    int least = 0;                  // of a number; in seconds of a duration
+    int most = 0;
+    std::span<const char* const> words = {};
+};
+
+namespace formats {
+
+// Texts
+extern const format text;      // one line
+extern const format note;      // one line or nothing
+extern const format argument;  // of a command: may be empty, may have several lines
+extern const format name;
+extern const format owner;
+extern const format tenant;
+extern const format topic;
+extern const format email;
+extern const format account;     // user or group of this host
+extern const format variable;    // environment variable
+extern const format credential;  // systemd credential
+extern const format unit;        // systemd unit, never the agent's own
+extern const format path;
+extern const format directory;  // a path that is not /
+
+// Addresses
+extern const format https_url;  // http for loopback only
+extern const format api_url;    // https_url without /api/v1, which is appended
+extern const format proxy_url;
+extern const format brokers;
+extern const format listen;
+
+// Numbers and the like
+extern const format boolean;
+extern const format version;
+extern const format connections;
+extern const format deletes;
+extern const format creates;
+extern const format duration;          // at least 1s
+extern const format duration_or_none;  // at least 0s
+extern const format lead;
+extern const format mode;
+
+// Words
+extern const format key_type;
+extern const format variant;
+extern const format strategy;
+extern const format file_format;
+extern const format csr_encoding;
+extern const format values_format;
+
+}  // namespace formats
+}  // namespace config

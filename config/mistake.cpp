@@ -1,0 +1,102 @@
+#include "config/mistake.hpp"
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <utility>
+
+namespace config {
+namespace {
+
+constexpr std::size_t longest_quote = 60;
+constexpr std::size_t longest_guess = 40;  // keys longer than this are not guessed at
+
+std::size_t distance(const std::string& a, const std::string& b)
+{
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 1; i <= a.size(); ++i) {
+        auto diagonal = std::exchange(row[0], i);
+        for (std::size_t j = 1; j <= b.size(); ++j) {
+            const auto replaced = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
+            diagonal = row[j];
+            row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
+        }
+    }
+    return row.back();
+}
+
+}  // namespace
+
+std::string to_string(const mistake& m)
+{
+    return m.file + ":" + std::to_string(m.line) + ":" + std::to_string(m.column) + ": " + m.text;
+}
+
+void findings::wrong(place at, std::string text)
+{
+    mistakes_.push_back({at, std::move(text)});
+}
+
+void findings::warn(place at, std::string text)
+{
+    warnings_.push_back({at, std::move(text)});
+}
+
+std::vector<mistake> findings::mistakes(const std::string& file) const
+{
+    return sorted(mistakes_, file);
+}
+
+std::vector<mistake> findings::warnings(const std::string& file) const
+{
+    return sorted(warnings_, file);
+}
+
+std::vector<mistake> findings::sorted(std::vector<finding> all, const std::string& file)
+{
+    std::sort(all.begin(), all.end());
+    all.erase(std::unique(all.begin(), all.end()), all.end());
+
+    std::vector<mistake> result;
+    for (auto& one : all) {
+        if (result.size() == limit) {
+            result.push_back({file, one.at.line, one.at.column,
+                              "and " + std::to_string(all.size() - limit) + " more from here on"});
+            break;
+        }
+        result.push_back({file, one.at.line, one.at.column, std::move(one.text)});
+    }
+    return result;
+}
+
+std::string quoted(const std::string& text)
+{
+    std::string shown = "\"";
+    for (const unsigned char c : text.substr(0, longest_quote)) {
+        if (c >= 0x20 && c != 0x7f) {
+            shown += static_cast<char>(c);
+            continue;
+        }
+        char code[5];
+        std::snprintf(code, sizeof code, "\\x%02x", static_cast<unsigned>(c));
+        shown += code;
+    }
+    return shown + (text.size() > longest_quote ? "…\"" : "\"");
+}
+
+std::string nearest(const std::string& text, const std::vector<std::string>& known)
+{
+    if (text.size() > longest_guess) return {};
+    std::string best;
+    auto least = std::max<std::size_t>(text.size() / 3, 1) + 1;
+    for (const auto& word : known) {
+        const auto d = distance(text, word);
+        if (d >= least) continue;
+        least = d;
+        best = word;
+    }
+    return best;
+}
+
+}  // namespace config

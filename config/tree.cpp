@@ -1,0 +1,229 @@
+#include "config/tree.hpp"
+
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/mark.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <set>
+#include <sstream>
+#include <utility>
+
+namespace config {
+namespace {
+
+place place_of(const YAML::Mark& mark)
+{
+    return {std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1};
+}
+
+// Builds the tree from the parser's events: unlike YAML::Node they keep the marks of keys, keys given twice
+// and which scalars were quoted.
+class builder : public YAML::EventHandler {
+public:
+    explicit builder(findings& found) : found_(found) {}
+
+    node take() { return std::move(root_); }
+    place begin() const { return begin_; }  // of the document read last
+
+    void OnDocumentStart(const YAML::Mark& mark) override { begin_ = place_of(mark); }
+    void OnDocumentEnd() override { ++documents_; }
+
+    void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override
+    {
+        no_anchor(mark, anchor);
+        add({.at = place_of(mark)});
+    }
+
+    void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override
+    {
+        if (first())
+            found_.wrong(place_of(mark),
+                         "aliases (*name) are not read; write the value out, or use `defaults`");
+        add({.at = place_of(mark), .faulty = true});
+    }
+
+    void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  const std::string& value) override
+    {
+        no_anchor(mark, anchor);
+        no_tag(mark, tag);
+        add({.what = node::kind::scalar, .at = place_of(mark), .text = value, .plain = tag == "?"});
+    }
+
+    void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                         YAML::EmitterStyle::value) override
+    {
+        open(mark, tag, anchor, node::kind::list);
+    }
+
+    void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                    YAML::EmitterStyle::value) override
+    {
+        open(mark, tag, anchor, node::kind::map);
+    }
+
+    void OnSequenceEnd() override { close(); }
+    void OnMapEnd() override { close(); }
+
+private:
+    struct level {
+        node under;
+        std::set<std::string> seen = {};
+        bool skip_value = false;  // its key is not one
+    };
+
+    // Of a second document one sentence is said, not one for everything in it.
+    bool first() const { return documents_ == 0; }
+
+    void no_anchor(const YAML::Mark& mark, YAML::anchor_t anchor)
+    {
+        if (anchor == YAML::NullAnchor || !first()) return;
+        found_.wrong(place_of(mark), "anchors (&name) are not read; write the value out, or use `defaults`");
+    }
+
+    void no_tag(const YAML::Mark& mark, const std::string& tag)
+    {
+        if (tag.empty() || tag == "?" || tag == "!" || !first()) return;
+        found_.wrong(place_of(mark), "tags (!name) are not read; write the value alone");
+    }
+
+    void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, node::kind what)
+    {
+        no_anchor(mark, anchor);
+        no_tag(mark, tag);
+        levels_.push_back({.under = {.what = what, .at = place_of(mark)}, .seen = {}});
+    }
+
+    void close()
+    {
+        auto done = std::move(levels_.back().under);
+        levels_.pop_back();
+        add(std::move(done));
+    }
+
+    void add(node value)
+    {
+        if (!first()) return;
+        if (levels_.empty()) {
+            root_ = std::move(value);
+            return;
+        }
+        auto& [under, seen, skip_value] = levels_.back();
+        if (under.what == node::kind::list) {
+            under.items.push_back(std::move(value));
+        } else if (std::exchange(skip_value, false)) {
+            return;
+        } else if (under.keys.size() == under.items.size()) {
+            skip_value = !usable_key(value, seen);
+            if (!skip_value) under.keys.push_back(std::move(value));
+        } else {
+            // `key:` with nothing behind it: the parser marks what comes next, a person looks at the key
+            const auto& key = under.keys.back();
+            if (value.what == node::kind::null && value.at.line != key.at.line) value.at = key.at;
+            under.items.push_back(std::move(value));
+        }
+    }
+
+    bool usable_key(const node& key, std::set<std::string>& seen)
+    {
+        if (key.what != node::kind::scalar) {
+            if (!key.faulty) found_.wrong(key.at, "a key must be a word");
+            return false;
+        }
+        if (key.text == "<<" && key.plain) {
+            found_.wrong(key.at, "merge keys (<<) are not read; write the keys out, or use `defaults`");
+            return false;
+        }
+        if (seen.insert(key.text).second) return true;
+        found_.wrong(key.at, "key " + quoted(key.text) + " is given twice; keep one of them");
+        return false;
+    }
+
+    findings& found_;
+    std::vector<level> levels_;
+    node root_;
+    place begin_;
+    int documents_ = 0;
+};
+
+struct text_fault {
+    place at;
+    const char* text;
+};
+
+// The length of the UTF-8 sequence at `at`, or 0 when there is none.
+std::size_t utf8_length(const std::string& text, std::size_t at)
+{
+    const auto lead = static_cast<unsigned char>(text[at]);
+    const std::size_t length = lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
+    if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || at + length > text.size()) return 0;
+    for (std::size_t i = 1; i < length; ++i)
+        if ((static_cast<unsigned char>(text[at + i]) & 0xc0) != 0x80) return 0;
+    return length;
+}
+
+// yaml-cpp takes some control characters for the end of the file, and other encodings than UTF-8 for text.
+bool is_text(const std::string& text, findings& found)
+{
+    place at;
+    for (std::size_t i = 0; i < text.size();) {
+        const auto c = static_cast<unsigned char>(text[i]);
+        const auto length = utf8_length(text, i);
+        if (length == 0) {
+            found.wrong(at, "this is not UTF-8 text; save the file as UTF-8");
+            return false;
+        }
+        if ((c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f) {
+            found.wrong(at, "a control character has no place here; remove it");
+            return false;
+        }
+        at = c == '\n' ? place{at.line + 1, 1} : place{at.line, at.column + 1};
+        i += length;
+    }
+    return true;
+}
+
+// What to look at: `${` inside a flow collection is the one error that this file's own syntax provokes.
+std::string advice(const std::string& text, int line)
+{
+    std::istringstream lines(text);
+    std::string content;
+    for (int i = 0; i < line && std::getline(lines, content); ++i)
+        continue;
+    return content.find("${") == std::string::npos
+               ? "check the indentation, quotes and brackets here and above"
+               : "inside {…} and […] a value with ${…} needs quotes";
+}
+
+}  // namespace
+
+const node* node::find(const std::string& key) const
+{
+    for (std::size_t i = 0; i < keys.size(); ++i)
+        if (keys[i].text == key) return &items[i];
+    return nullptr;
+}
+
+node read_tree(const std::string& text, findings& found)
+{
+    if (!is_text(text, found)) return {.faulty = true};
+
+    builder build(found);
+    try {
+        std::istringstream stream(text);
+        YAML::Parser parser(stream);
+        parser.HandleNextDocument(build);
+        if (parser.HandleNextDocument(build))
+            found.wrong(build.begin(), "a second document; the file must hold one");
+    } catch (const YAML::Exception& e) {
+        const auto at = e.mark.is_null() ? place{} : place_of(e.mark);
+        found = {};
+        found.wrong(at, "this is not YAML: " + e.msg + "; " + advice(text, at.line));
+        return {.faulty = true};
+    }
+    return build.take();
+}
+
+}  // namespace config
