@@ -56,9 +56,11 @@ std::optional<gate> host_guard(const observed_state& observed, const stored_stat
     return g;
 }
 
-gate instance_gate(const desired_exposure& exposure, const observed_exposure& seen, const std::string& known,
-                   const plan_options& options)
+gate instance_gate(const desired_exposure& exposure, const observed_exposure& seen,
+                   const stored_exposure& kept, span settle, const plan_options& options)
 {
+    const auto& known = kept.where.instance_id;
+    const auto& onboarding = kept.onboarding_since;
     if (seen.instances.size() > 1)
         return closed(reason::instance_several,
                       "the platform shows " + std::to_string(seen.instances.size()) +
@@ -80,7 +82,8 @@ gate instance_gate(const desired_exposure& exposure, const observed_exposure& se
             return closed(reason::instance_missing, "the tenant has no instance and create_instance is false",
                           true);
         auto g = closed(reason::waiting_instance, "the tenant has no instance yet", false);
-        if (!exposure.users.empty())
+        g.polls = onboarding && seen.looked_at < *onboarding + settle;
+        if (!exposure.users.empty() && !g.polls)
             g.act = exposure_action(action_kind::onboard, exposure.name, reason::absent,
                                     "the tenant has no instance yet");
         return g;
@@ -118,15 +121,16 @@ bool users_vanished(const desired_exposure& exposure, const observed_exposure& s
 }
 
 gate gate_of(const desired_exposure& exposure, const observed_state& observed, const stored_state& stored,
-             const plan_options& options)
+             span settle, const plan_options& options)
 {
     if (auto guard = host_guard(observed, stored)) return *guard;
     const auto seen = observed.exposures.find(exposure.name);
     if (seen == observed.exposures.end()) return closed(reason::unreachable, "it was not looked at", false);
     if (seen->second.error) return closed(reason::unreachable, seen->second.error->context, false);
-    const auto known = stored.exposures.find(exposure.name);
-    auto g = instance_gate(exposure, seen->second,
-                           known == stored.exposures.end() ? "" : known->second.where.instance_id, options);
+    const auto kept = stored.exposures.find(exposure.name);
+    auto g =
+        instance_gate(exposure, seen->second,
+                      kept == stored.exposures.end() ? stored_exposure{} : kept->second, settle, options);
     if (!g.open() || options.accept_loss || !users_vanished(exposure, seen->second, stored)) return g;
     return closed(reason::users_vanished,
                   "most of its users are gone from the platform at once; nothing is created until `reconcile "
@@ -155,7 +159,7 @@ public:
 private:
     void plan_exposure(const desired_exposure& exposure)
     {
-        const auto g = gate_of(exposure, observed_, stored_, options_);
+        const auto g = gate_of(exposure, observed_, stored_, desired_.reconcile.settle, options_);
         result_.exposures.push_back({exposure.name, g.why, g.sentence, g.blocked});
         result_.waits_for_platform |= g.polls;
         if (g.act) result_.actions.push_back(*g.act);

@@ -162,7 +162,8 @@ struct stored_user {
 
 struct stored_exposure {
     std::string name;
-    place where;  // with the instance that was seen
+    place where;                              // with the instance that was seen
+    std::optional<instant> onboarding_since;  // intent: written before the POST of an instance
     std::optional<failure_memory> failure;
     std::optional<verdict> blocked;
 

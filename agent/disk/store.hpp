@@ -3,6 +3,7 @@
 #include "crypto/secret.hpp"
 #include "policy/stored.hpp"
 
+#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ public:
                                                    const std::string& fullchain_pem) = 0;
     virtual policy::result<std::string> read_certificate(const policy::user_name&,
                                                          const std::string& generation) = 0;
+
+    // Where key.pem and certificate.pem of the generation lie, for the broker probe.
+    virtual std::filesystem::path generation_directory(const policy::user_name&, const std::string& generation) = 0;
 
     // Key, CSR and certificate of the generation; gone already is success.
     virtual policy::result<void> erase_generation(const policy::user_name&,
