@@ -1,0 +1,117 @@
+#include "agent/reconcile/world.hpp"
+
+#include "agent/io/async.hpp"
+
+#include <algorithm>
+
+namespace reconcile {
+namespace {
+
+policy::last_entry entry_of(const policy::desired_user& user)
+{
+    return {
+        .retire_after = user.rotation.retire_after, .directory = user.output.directory, .hooks = user.hooks};
+}
+
+const policy::desired_exposure* find(const policy::desired_state& desired, const std::string& name)
+{
+    const auto found = std::ranges::find(desired.exposures, name, &policy::desired_exposure::name);
+    return found == desired.exposures.end() ? nullptr : &*found;
+}
+
+const policy::desired_user* find(const policy::desired_exposure& exposure, const std::string& name)
+{
+    const auto found = std::ranges::find(exposure.users, name, &policy::desired_user::name);
+    return found == exposure.users.end() ? nullptr : &*found;
+}
+
+// Compares the published files with the record and the file's wishes. Blocks: for the pool.
+void compare_output(disk::publisher& publisher, const policy::desired_state& desired,
+                    policy::stored_user& user)
+{
+    const auto* exposure = find(desired, user.name.exposure);
+    const auto* want = exposure ? find(*exposure, user.name.user) : nullptr;
+    if (user.current.empty() || !want) return;
+    publisher.inspect(user, want->output.directory);
+    const bool asked_otherwise = user.entry.directory != want->output.directory ||
+                                 user.rendered != disk::rendering_of(*exposure, *want);
+    if (user.output == policy::output_condition::sound && asked_otherwise)
+        user.output = policy::output_condition::changed;
+}
+
+}  // namespace
+
+io::task<void> world::load()
+{
+    auto loaded = co_await io::offload(outside_.pool, [this] { return outside_.store.load(); });
+    if (!loaded) co_return loaded.error();
+    stored_ = std::move(*loaded);
+    co_await inspect_outputs("");
+    co_return policy::result<void>();
+}
+
+// The pool works on copies: other exposures' records may change meanwhile.
+io::awaitable<void> world::inspect_outputs(std::string exposure)
+{
+    std::vector<policy::stored_user> copies;
+    for (const auto& [name, user] : stored_.users)
+        if (exposure.empty() || name.exposure == exposure) copies.push_back(user);
+    co_await io::offload(outside_.pool, [this, &copies, desired = desired_] {
+        for (auto& copy : copies)
+            compare_output(outside_.publisher, *desired, copy);
+    });
+    for (auto& copy : copies) {
+        const auto user = stored_.users.find(copy.name);
+        if (user == stored_.users.end() || user->second.current != copy.current) continue;
+        user->second.output = copy.output;
+        user->second.output_detail = std::move(copy.output_detail);
+    }
+}
+
+const policy::desired_exposure* world::exposure(const std::string& name) const
+{
+    return find(*desired_, name);
+}
+
+const policy::desired_user* world::wanted(const policy::user_name& name) const
+{
+    const auto* e = exposure(name.exposure);
+    return e ? find(*e, name.user) : nullptr;
+}
+
+policy::stored_user& world::user(const policy::user_name& name)
+{
+    auto& record = stored_.users[name];
+    record.name = name;
+    if (record.entry == policy::last_entry{})
+        if (const auto* want = wanted(name)) record.entry = entry_of(*want);
+    return record;
+}
+
+policy::stored_exposure& world::exposure_record(const policy::desired_exposure& e)
+{
+    auto& record = stored_.exposures[e.name];
+    record.name = e.name;
+    const policy::place here{.base_url = e.base_url,
+                             .variant = e.variant,
+                             .tenant = e.tenant,
+                             .instance_id = record.where.instance_id};
+    if (record.where != here) record = {.name = e.name, .where = here};
+    return record;
+}
+
+io::task<void> world::save(const policy::user_name& name)
+{
+    const auto found = stored_.users.find(name);
+    if (found == stored_.users.end()) co_return policy::result<void>();
+    co_return co_await io::offload(outside_.pool,
+                                   [this, record = found->second] { return outside_.store.save(record); });
+}
+
+io::task<void> world::save_exposure(const std::string& name)
+{
+    co_return co_await io::offload(
+        outside_.pool, [this, record = stored_.exposures.at(name)] { return outside_.store.save(record); });
+}
+
+}  // namespace reconcile

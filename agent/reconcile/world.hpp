@@ -1,0 +1,58 @@
+#pragma once
+
+#include "agent/reconcile/ports.hpp"
+#include "policy/desired.hpp"
+#include "policy/observed.hpp"
+#include "policy/stored.hpp"
+
+#include <memory>
+
+// The three worlds in memory: what the file wants, what the platform had at the last look, what the disk
+// holds. Records change in memory and on disk together; one thread, so no locks.
+
+namespace reconcile {
+
+class world {
+public:
+    world(ports& outside, std::shared_ptr<const policy::desired_state> desired)
+        : outside_(outside), desired_(std::move(desired))
+    {
+    }
+
+    // Reads the private store and looks at every published directory.
+    io::task<void> load();
+
+    // Looks at the published directories of one exposure (empty: of all) again.
+    io::awaitable<void> inspect_outputs(std::string exposure);
+
+    void replace_desired(std::shared_ptr<const policy::desired_state> desired)
+    {
+        desired_ = std::move(desired);
+    }
+
+    ports& outside() { return outside_; }
+    const policy::desired_state& desired() const { return *desired_; }
+    std::shared_ptr<const policy::desired_state> desired_snapshot() const { return desired_; }
+    const policy::stored_state& stored() const { return stored_; }
+    policy::stored_state& stored() { return stored_; }
+    policy::observed_state& observed() { return observed_; }
+
+    const policy::desired_exposure* exposure(const std::string& name) const;
+    const policy::desired_user* wanted(const policy::user_name&) const;
+
+    // The user's record, made when there is none yet.
+    policy::stored_user& user(const policy::user_name&);
+    policy::stored_exposure& exposure_record(const policy::desired_exposure&);
+
+    // On stable storage when it returns.
+    io::task<void> save(const policy::user_name&);
+    io::task<void> save_exposure(const std::string& name);
+
+private:
+    ports& outside_;
+    std::shared_ptr<const policy::desired_state> desired_;
+    policy::stored_state stored_;
+    policy::observed_state observed_;
+};
+
+}  // namespace reconcile
