@@ -1,0 +1,49 @@
+#pragma once
+
+#include "openssl.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+// The two certificate authorities of the simulator: one vouches for its server, the other for the users.
+
+namespace simulator {
+
+// What the certificate to be signed looks like.
+struct certificate_wish {
+    std::string common_name{};
+    std::int64_t not_before_offset_s = -60;  // counted from now, as is the end
+    std::int64_t not_after_offset_s = 31'536'000;
+    std::string usage{};      // value of extendedKeyUsage; empty: none
+    std::string alt_names{};  // value of subjectAltName; empty: none
+    bool authority = false;
+};
+
+// A certificate with its key.
+struct identity {
+    openssl::certificate_ptr certificate{};
+    openssl::key_ptr key{};
+};
+
+openssl::certificate_ptr sign(const certificate_wish& wish, EVP_PKEY* subject_key, const identity& issuer);
+
+identity make_authority(const std::string& common_name, const identity* issuer = nullptr);
+
+// Reads `name`.pem and `name`.key of the directory, or makes them.
+identity load_or_make_authority(const std::filesystem::path& directory, const std::string& name,
+                                const std::string& common_name, const identity* issuer = nullptr);
+
+// The kinds of server certificate that can be served: good | unknown-ca | other-host | expired.
+identity make_server_identity(const std::string& kind, const identity& authority);
+
+// The authority of the users: a root, and below it the one that signs.
+struct user_authority {
+    identity root{};
+    identity issuer{};
+};
+
+void write_file(const std::filesystem::path& file, const std::string& text, bool secret = false);
+
+}  // namespace simulator
