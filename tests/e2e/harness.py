@@ -1,0 +1,466 @@
+"""What the end-to-end tests share: the bundled platform, the real program, and a look at what it left on disk.
+
+Standard library only. EXPOSURE_AGENT_BUILD names the directory of the built programs (default: build/ of this tree),
+so that every test file can also be run by hand: python3 tests/e2e/test_something.py
+"""
+
+import base64
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import ssl
+import subprocess
+import tempfile
+import time
+import unittest
+import urllib.parse
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = pathlib.Path(os.environ.get("EXPOSURE_AGENT_BUILD", ROOT / "build"))
+SERVICES = {"log": "les", "health": "hes", "lifecycle": "lces"}  # variant -> path prefix at the simulator
+NAME_PREFIXES = {"log": "logs", "health": "health", "lifecycle": "lifecycle"}
+TENANT = "orion-123"
+CLIENT_ID = "exposure-automation"
+CLIENT_SECRET = "simulator-client-secret"
+REDIRECT_URL = "http://localhost"
+START_TIMEOUT = 20
+RUN_TIMEOUT = 120
+
+
+def built(program):
+    """The path of a built program; a test that needs one which is not there is skipped."""
+    path = BUILD / program
+    if not path.exists():
+        raise unittest.SkipTest(f"{path} is not built")
+    return path
+
+
+def wait_until(condition, timeout=RUN_TIMEOUT, pause=0.02):
+    """The first true value of condition(); AssertionError when there is none in time."""
+    deadline = time.monotonic() + timeout
+    while True:
+        value = condition()
+        if value:
+            return value
+        if time.monotonic() > deadline:
+            raise AssertionError(f"still not so after {timeout} s: {condition}")
+        time.sleep(pause)
+
+
+class Answer:
+    """One HTTP answer, read to its end."""
+
+    def __init__(self, status, headers, body):
+        self.status = status
+        self.headers = headers
+        self.body = body
+
+    @property
+    def json(self):
+        return json.loads(self.body)
+
+
+class ControlError(Exception):
+    """The control API refused a call."""
+
+
+class Simulator:
+    """A platform of its own, in a temporary directory, until stop(). Use it as a context manager or with addCleanup."""
+
+    def __init__(self, behaviour=None, keep_state=False, directory=None):
+        self._owned = directory is None
+        self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="simulator-"))
+        self._behaviour = behaviour
+        self._keep_state = keep_state
+        self._listen = "127.0.0.1:0"
+        self._process = None
+        self.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    def start(self):
+        """Starts it; after a halt() it comes back at the same address, with the same authorities."""
+        ready = self.directory / "ready.json"
+        ready.unlink(missing_ok=True)
+        command = [built("platform-simulator"), "--directory", self.directory, "--listen", self._listen]
+        if self._behaviour is not None:
+            config = self.directory / "config.json"
+            config.write_text(json.dumps(self._behaviour))
+            command += ["--config", config]
+        if self._keep_state:
+            command += ["--state", self.directory / "state.json"]
+        self._process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+        wait_until(lambda: ready.exists() or self._process.poll() is not None, START_TIMEOUT)
+        if not ready.exists():
+            raise AssertionError(f"platform-simulator ended with {self._process.returncode}")
+        facts = json.loads(ready.read_text())
+        self.base_url = facts["base_url"]
+        self.port = urllib.parse.urlsplit(self.base_url).port
+        self._control = urllib.parse.urlsplit(facts["control_url"])
+        self._listen = f"127.0.0.1:{self.port}"
+
+    def halt(self, how=signal.SIGTERM):
+        """Stops answering; the directory stays."""
+        if self._process.poll() is None:
+            self._process.send_signal(how)
+        self._process.wait(START_TIMEOUT)
+
+    def stop(self):
+        self.halt()
+        if self._owned:
+            shutil.rmtree(self.directory, ignore_errors=True)
+
+    # Where things are
+
+    @property
+    def ca_file(self):
+        return self.directory / "ca.pem"
+
+    @property
+    def issuer_ca_file(self):
+        return self.directory / "issuer-ca.pem"
+
+    def auth_url(self, tenant=TENANT):
+        return f"{self.base_url}/SAAS/t/{tenant}"
+
+    def service_url(self, variant):
+        return f"{self.base_url}/{SERVICES[variant]}"
+
+    # The control API (tests/simulator/README.md)
+
+    def control(self, method, path, body=None):
+        connection = http.client.HTTPConnection(self._control.hostname, self._control.port, timeout=RUN_TIMEOUT)
+        try:
+            connection.request(method, path, None if body is None else json.dumps(body))
+            answer = connection.getresponse()
+            content = json.loads(answer.read())
+        finally:
+            connection.close()
+        if answer.status != 200:
+            raise ControlError(content["message"])
+        return content
+
+    def state(self):
+        return self.control("GET", "/state")
+
+    def users(self):
+        return self.state()["users"]
+
+    def requests(self, operation=None, since=0):
+        """The journal: what arrived, in order; only one operation's when it is named."""
+        records = self.control("GET", f"/requests?since={since}")["requests"]
+        return [r for r in records if operation is None or r["operation"] == operation]
+
+    def operations(self):
+        """The names of what arrived, in order."""
+        return [r["operation"] for r in self.requests()]
+
+    def clear_requests(self):
+        self.control("POST", "/requests/clear")
+
+    def behave(self, **change):
+        """A merge patch of the behaviour: behave(exposure={"ready_delay_ms": 0})."""
+        return self.control("PATCH", "/behaviour", change)
+
+    def fault(self, **rule):
+        """Adds one rule: fault(operation="create_user", nth=2, close="after")."""
+        return self.control("POST", "/faults", rule)
+
+    def faults(self):
+        return self.control("GET", "/faults")["faults"]
+
+    def clear_faults(self):
+        self.control("DELETE", "/faults")
+
+    def code(self, **owner):
+        return self.control("POST", "/code", owner)["code"]
+
+    def refresh_token(self, **owner):
+        return self.control("POST", "/seed-refresh-token", owner)["refresh_token"]
+
+    def access_token(self, **owner):
+        return self.control("POST", "/access-token", owner)["access_token"]
+
+    def expire_tokens(self):
+        self.control("POST", "/tokens/expire")
+
+    def revoke_tokens(self):
+        self.control("POST", "/tokens/revoke")
+
+    def put_user(self, variant="log", tenant=TENANT, **fields):
+        """Somebody else's user, READY at once; returns its id."""
+        return self.control("POST", "/users", {"variant": variant, "tenant": tenant, **fields})["ids"][0]
+
+    def change_user(self, user_id, **change):
+        self.control("PATCH", f"/users/{user_id}", change)
+
+    def delete_users(self, **selection):
+        """As somebody else would: by id, ids, variant, tenant, description_contains; all without a filter."""
+        return self.control("DELETE", "/users", selection)["deleted"]
+
+    def delete_instances(self, **selection):
+        return self.control("DELETE", "/instances", selection)["deleted"]
+
+    def put_instance(self, variant="log", tenant=TENANT, **fields):
+        return self.control("POST", "/instances", {"variant": variant, "tenant": tenant, **fields})["id"]
+
+    # The platform itself, as a client of ours would call it
+
+    def tls_context(self):
+        return ssl.create_default_context(cafile=str(self.ca_file))
+
+    def connect(self, host="127.0.0.1"):
+        return http.client.HTTPSConnection(host, self.port, timeout=RUN_TIMEOUT, context=self.tls_context())
+
+    def call(self, method, path, body=None, token=None, headers=None, connection=None):
+        """One request; `body`: bytes, text or something that becomes JSON."""
+        sent = {"Accept": "application/json"}
+        if token:
+            sent["Authorization"] = f"Bearer {token}"
+        if body is not None and not isinstance(body, (bytes, str)):
+            body = json.dumps(body)
+            sent["Content-Type"] = "application/json"
+        sent.update(headers or {})
+        own = connection or self.connect()
+        try:
+            own.request(method, path, body, sent)
+            answer = own.getresponse()
+            return Answer(answer.status, answer.headers, answer.read())
+        finally:
+            if connection is None:
+                own.close()
+
+    def token_request(self, client_id=CLIENT_ID, client_secret=CLIENT_SECRET, **form):
+        credentials = base64.b64encode(f"{client_id}:{client_secret}".encode()).decode()
+        form.setdefault("redirect_uri", REDIRECT_URL)
+        return self.call(
+            "POST",
+            f"/SAAS/t/{TENANT}/auth/oauthtoken",
+            urllib.parse.urlencode(form),
+            headers={"Authorization": f"Basic {credentials}", "Content-Type": "application/x-www-form-urlencoded"},
+        )
+
+
+def to_yaml(value):
+    """YAML is a superset of JSON: what a test writes as Python needs no YAML library."""
+    return json.dumps(value, indent=2, ensure_ascii=False)
+
+
+class Agent:
+    """The real program with a directory of its own: configuration, state and published files.
+
+    `exposures`: dicts as in the file (contract section 2); base_url and tenant are filled in. `users` is the short
+    form for one exposure `logs` of the log variant. `settings` is merged over the top level of the file.
+    """
+
+    def __init__(self, simulator, users=None, exposures=None, settings=None, login=True, owner="web-01"):
+        self.simulator = simulator
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="agent-"))
+        self.state_dir = self.directory / "state"
+        self.config_file = self.directory / "agent.yaml"
+        self.secret_file = self.directory / "client-secret"
+        self._write_secret(self.secret_file, CLIENT_SECRET)
+        if exposures is None:
+            exposures = [{"name": "logs", "variant": "log", "users": users or []}]
+        self.settings = {
+            "version": 1,
+            "owner": owner,
+            "state_dir": str(self.state_dir),
+            "identity": {
+                "auth_url": simulator.auth_url(),
+                "client_id": CLIENT_ID,
+                "client_secret": {"file": str(self.secret_file)},
+                "redirect_url": REDIRECT_URL,
+            },
+            "network": {"ca_file": str(simulator.ca_file), "timeout": "10s"},
+            "reconcile": {"settle": "1s"},
+            "defaults": {"contact": "team@example.com", "key": "ecdsa-p256"},
+            "exposures": [self.exposure(**each) for each in exposures],
+        }
+        self.settings.update(settings or {})
+        self.write_config()
+        if login:
+            self.login()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.remove()
+
+    def remove(self):
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def exposure(self, variant="log", users=(), **rest):
+        """An exposure of the file; a user may be given by its name alone."""
+        entry = {
+            "name": NAME_PREFIXES[variant],
+            "variant": variant,
+            "base_url": self.simulator.service_url(variant),
+            "tenant": TENANT,
+            "create_instance": True,
+            **rest,
+        }
+        entry["users"] = [{"name": u, "consumer_group": u} if isinstance(u, str) else u for u in users]
+        return entry
+
+    def write_config(self):
+        """After a change of `settings`. In one rename, as a careful person's editor does it."""
+        temporary = self.config_file.with_suffix(".new")
+        temporary.write_text(to_yaml(self.settings) + "\n")
+        os.chmod(temporary, 0o644)
+        os.replace(temporary, self.config_file)
+
+    @staticmethod
+    def _write_secret(path, text):
+        path.touch(mode=0o600)
+        path.write_text(text + "\n")
+
+    # Running it
+
+    def command(self, *arguments):
+        return [str(built("exposure-agent")), "-c", str(self.config_file), *map(str, arguments)]
+
+    def run(self, *arguments, expect=None, stdin="", environment=None, timeout=RUN_TIMEOUT):
+        """Runs one verb to its end; with `expect`, another exit code is a failure that shows what was said."""
+        done = subprocess.run(
+            self.command(*arguments),
+            input=stdin,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+            env=self.environment(environment),
+            check=False,
+        )
+        if expect is not None and done.returncode != expect:
+            raise AssertionError(
+                f"{' '.join(map(str, arguments))}: exit {done.returncode}, not {expect}\n{done.stdout}\n{done.stderr}"
+            )
+        return done
+
+    def json(self, *arguments, expect=0):
+        """The JSON that a verb prints with -o json."""
+        return json.loads(self.run(*arguments, "-o", "json", expect=expect).stdout)
+
+    def start(self, *arguments, environment=None):
+        """Starts a verb (such as `run`) and returns the process; standard error goes to `agent.log`."""
+        log = open(self.directory / "agent.log", "ab")  # closed with the process object
+        return subprocess.Popen(
+            self.command(*arguments), stdout=log, stderr=log, env=self.environment(environment)
+        )
+
+    def environment(self, more=None):
+        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "ASAN_OPTIONS") if name in os.environ}
+        return {**kept, **(more or {})}
+
+    def login(self, **owner):
+        """Logs in with a refresh token that the platform made for us."""
+        token_file = self.directory / "seed-refresh-token"
+        self._write_secret(token_file, self.simulator.refresh_token(**owner))
+        self.run("login", "--refresh-token-file", token_file, expect=0)
+        token_file.unlink()
+
+    def status(self, name=None):
+        """The JSON of status; of one user when it is named `exposure/user`."""
+        shown = self.json("status")
+        if name is None:
+            return shown
+        return next(u for u in shown["users"] if f"{u['exposure']}/{u['name']}" == name)
+
+    # What it left on disk
+
+    def published(self, user, exposure="logs"):
+        return Published(self.state_dir / "live" / exposure / user)
+
+    def private_files(self):
+        return [path for path in (self.state_dir / "private").rglob("*") if path.is_file()]
+
+
+class Published:
+    """A user's output directory."""
+
+    def __init__(self, directory):
+        self.directory = pathlib.Path(directory)
+
+    @property
+    def current(self):
+        return self.directory / "current"
+
+    def exists(self):
+        return self.current.is_symlink()
+
+    @property
+    def generation(self):
+        return os.readlink(self.current)
+
+    def read(self, name):
+        return (self.current / name).read_text()
+
+    def key_matches(self):
+        """The key and the leaf hold the same public key."""
+        return public_key_of_key(self.current / "key.pem") == public_key_of_certificate(self.current / "cert.pem")
+
+    def subject(self):
+        return openssl("x509", "-in", self.current / "cert.pem", "-noout", "-subject", "-nameopt", "RFC2253").strip()
+
+    def serial(self):
+        return openssl("x509", "-in", self.current / "cert.pem", "-noout", "-serial").strip().split("=")[1].lower()
+
+    def verifies(self, issuer_ca_file):
+        """The full chain leads to the users' authority, for a TLS client."""
+        fullchain = self.current / "fullchain.pem"
+        openssl("verify", "-purpose", "sslclient", "-CAfile", issuer_ca_file, "-untrusted", fullchain, fullchain)
+        return True
+
+    def footprint(self):
+        """{relative path: (inode, mtime in ns, mode)} of everything here: equal footprints mean untouched files."""
+        return footprint(self.directory)
+
+
+def footprint(directory):
+    found = {}
+    for path in sorted(pathlib.Path(directory).rglob("*")):
+        status = path.lstat()
+        found[str(path.relative_to(directory))] = (status.st_ino, status.st_mtime_ns, oct(status.st_mode))
+    return found
+
+
+def openssl(*arguments, stdin=None):
+    """Output of the openssl command; its complaint when it fails."""
+    done = subprocess.run(["openssl", *map(str, arguments)], input=stdin, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise AssertionError(f"openssl {arguments[0]}: {done.stderr.decode(errors='replace')}")
+    return done.stdout.decode()
+
+
+def public_key_of_key(key_file):
+    return openssl("pkey", "-in", key_file, "-pubout")
+
+
+def public_key_of_certificate(certificate_file):
+    return openssl("x509", "-in", certificate_file, "-noout", "-pubkey")
+
+
+def make_csr(directory, common_name, usage="clientAuth", subject=None, algorithm="EC"):
+    """A key and a PEM signing request by the openssl command, as a person would make them; (key file, PEM text)."""
+    directory = pathlib.Path(directory)
+    key_file = directory / f"{common_name}.key"
+    options = {"EC": ("-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"), "ED25519": ("-algorithm", "ED25519")}
+    openssl("genpkey", *options[algorithm], "-out", key_file)
+    extension = ("-addext", f"extendedKeyUsage={usage}") if usage else ()
+    return key_file, openssl("req", "-new", "-key", key_file, "-subj", subject or f"/CN={common_name}", *extension)
+
+
+def encode_csr(pem, encoding="pem"):
+    """What the field `csr` holds: base64 of the PEM text or of the DER."""
+    if encoding == "der":
+        return base64.b64encode(ssl.PEM_cert_to_DER_cert(
+            pem.replace("CERTIFICATE REQUEST", "CERTIFICATE"))).decode()
+    return base64.b64encode(pem.encode()).decode()
