@@ -1,0 +1,129 @@
+#include "agent/deploy/hooks_runner.hpp"
+
+#include "agent/deploy/programs.hpp"
+#include "agent/io/log_format.hpp"
+#include "policy/dates.hpp"
+#include "policy/limits.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <string_view>
+
+namespace deploy {
+namespace {
+
+constexpr std::size_t shown_lines = 4;  // of a failed hook's output
+constexpr std::size_t shown_bytes = 600;
+
+// All of a hook's environment (contract section 6).
+std::map<std::string, std::string> environment_of(const hook_run& run)
+{
+    return {{"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"},
+            {"EXPOSURE", run.name.exposure},
+            {"EXPOSURE_USER", run.name.user},
+            {"EXPOSURE_DIRECTORY", run.directory},
+            {"EXPOSURE_GENERATION", run.generation},
+            {"EXPOSURE_NOT_AFTER", policy::format_utc(run.not_after)},
+            {"EXPOSURE_REASON", run.reason}};
+}
+
+// The hook for a person. The arguments of a command stay out: nobody promised that they hold no secret.
+std::string describe(const policy::hook& hook)
+{
+    switch (hook.what) {
+        case policy::hook::kind::restart:
+            return "restart " + hook.unit;
+        case policy::hook::kind::reload:
+            return "reload " + hook.unit;
+        case policy::hook::kind::command:
+            break;
+    }
+    return hook.argv.empty() ? "command" : hook.argv.front();
+}
+
+// The last lines of what a hook said, on one line, safe for a terminal.
+std::string last_words(std::string_view text)
+{
+    if (text.size() > shown_bytes) text.remove_prefix(text.size() - shown_bytes);
+    std::string words;
+    for (std::size_t lines = 0; lines < shown_lines && !text.empty();) {
+        const auto end = text.find_last_not_of("\r\n");
+        if (end == std::string_view::npos) break;
+        text = text.substr(0, end + 1);
+        const auto start = text.find_last_of("\r\n") + 1;  // npos + 1 is 0
+        words = io::printable(text.substr(start)) + (words.empty() ? "" : " | ") + words;
+        text = text.substr(0, start);
+        ++lines;
+    }
+    return words;
+}
+
+std::string ending(const io::process_outcome& outcome, policy::span timeout)
+{
+    if (outcome.timed_out) return "was ended after its time limit of " + policy::format_span(timeout);
+    if (outcome.signal != 0)
+        return "was ended by signal " + std::to_string(outcome.signal) + " (" + ::strsignal(outcome.signal) +
+               ")";
+    return "ended with exit code " + std::to_string(outcome.exit_code);
+}
+
+policy::failure failed(const hook_run& run, std::size_t index, const io::process_outcome& outcome)
+{
+    const auto& hook = run.hooks[index];
+    const auto words = last_words(outcome.err.empty() ? outcome.out : outcome.err);
+    auto text = run.name.text() + ": hook " + std::to_string(index + 1) + " of " +
+                std::to_string(run.hooks.size()) + " (" + io::printable(describe(hook)) + ") " +
+                ending(outcome, hook.timeout);
+    text += words.empty() ? ", without a word" : ", saying: " + words;
+    text +=
+        "; it is repeated until it returns 0, at once with `exposure-agent deploy " + run.name.text() + "`";
+    return {.code = policy::errc::hook_failed, .context = std::move(text), .kind = policy::retry::later};
+}
+
+}  // namespace
+
+std::string hooks_runner::find_systemctl()
+{
+    return find_program("systemctl", {"/usr/bin", "/bin"});
+}
+
+policy::result<io::process_request> hooks_runner::request_of(const policy::hook& hook,
+                                                             const hook_run& run) const
+{
+    io::process_request request{.argv = hook.argv,
+                                .environment = environment_of(run),
+                                .input = {},
+                                .timeout = hook.timeout,
+                                .output_limit = policy::limits::hook_output_bytes};
+    if (hook.what != policy::hook::kind::command) {
+        const bool restart = hook.what == policy::hook::kind::restart;
+        request.argv = {systemctl_, restart ? "try-restart" : "try-reload-or-restart", hook.unit};
+    }
+    // an option in place of a unit's name would be obeyed
+    const bool usable =
+        !request.argv.empty() && request.argv.front().starts_with('/') &&
+        (hook.what == policy::hook::kind::command || !(hook.unit.empty() || hook.unit.starts_with('-')));
+    if (usable) return request;
+    return policy::failure{
+        .code = policy::errc::config,
+        .context = run.name.text() + ": the hook (" + io::printable(describe(hook)) +
+                   ") names neither a unit nor an absolute path: correct it in the configuration",
+        .kind = policy::retry::after_change};
+}
+
+io::task<void> hooks_runner::run(hook_run run)
+{
+    for (std::size_t index = 0; index < run.hooks.size(); ++index) {
+        auto request = request_of(run.hooks[index], run);
+        if (!request) co_return request.error();
+        auto outcome = co_await process_.run(std::move(*request));
+        if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
+        if (!outcome)
+            co_return policy::with_context(run.name.text() + ": hook " + describe(run.hooks[index]),
+                                           outcome.error());
+        if (!outcome->ok()) co_return failed(run, index, *outcome);
+    }
+    co_return policy::result<void>();
+}
+
+}  // namespace deploy

@@ -1,0 +1,32 @@
+#pragma once
+
+#include "agent/deploy/hooks.hpp"
+#include "agent/io/process.hpp"
+
+#include <string>
+
+// Runs hooks as child processes of this one: `--deploy direct`, and the root side of `--deploy unit`.
+
+namespace deploy {
+
+// restart is `systemctl try-restart`, reload `systemctl try-reload-or-restart`: a unit that a person has
+// stopped stays stopped, and reads the new certificate when it is started. An unknown unit fails.
+class hooks_runner final : public hooks {
+public:
+    explicit hooks_runner(io::process& process, std::string systemctl = find_systemctl())
+        : process_(process), systemctl_(std::move(systemctl))
+    {
+    }
+
+    io::task<void> run(hook_run) override;
+
+    static std::string find_systemctl();
+
+private:
+    policy::result<io::process_request> request_of(const policy::hook&, const hook_run&) const;
+
+    io::process& process_;
+    std::string systemctl_;
+};
+
+}  // namespace deploy

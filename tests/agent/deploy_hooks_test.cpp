@@ -1,0 +1,169 @@
+#include "agent/deploy/hooks_runner.hpp"
+#include "tests/support/recording_process.hpp"
+#include "tests/support/run_coroutine.hpp"
+
+#include <boost/test/data/test_case.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <csignal>
+#include <ostream>
+
+namespace {
+
+using argv = std::vector<std::string>;
+using policy::errc;
+
+policy::hook command(argv words)
+{
+    return {.what = policy::hook::kind::command, .argv = std::move(words), .unit = {}};
+}
+
+policy::hook restart(std::string unit)
+{
+    return {.what = policy::hook::kind::restart, .argv = {}, .unit = std::move(unit)};
+}
+
+policy::hook reload(std::string unit)
+{
+    return {.what = policy::hook::kind::reload, .argv = {}, .unit = std::move(unit)};
+}
+
+deploy::hook_run run_of(std::vector<policy::hook> hooks)
+{
+    return {.name = {"logs", "siem"},
+            .hooks = std::move(hooks),
+            .directory = "/etc/siem/tls",
+            .generation = "9f3c2a1b",
+            .not_after = policy::instant(std::chrono::seconds(1'800'000'000)),
+            .reason = "due"};
+}
+
+struct fixture {
+    support::recording_process process;
+    deploy::hooks_runner hooks{process, "/usr/bin/systemctl"};
+
+    policy::result<void> run(std::vector<policy::hook> list)
+    {
+        return support::run_coroutine(hooks.run(run_of(std::move(list))));
+    }
+};
+
+struct ending {
+    io::process_outcome outcome;
+    std::string words;  // of the sentence
+};
+
+std::ostream& operator<<(std::ostream& out, const ending& e)
+{
+    return out << e.words;
+}
+
+io::process_outcome exited(int code, std::string out, std::string err)
+{
+    return {.exit_code = code, .out = std::move(out), .err = std::move(err)};
+}
+
+const std::vector<ending> endings = {
+    {exited(3, "", ""), "hook 1 of 1 (/bin/x) ended with exit code 3, without a word;"},
+    {exited(1, "said on out\n", ""), "ended with exit code 1, saying: said on out;"},
+    {exited(1, "out", "first\nsecond\r\nlast\n\n"), "saying: first | second | last;"},
+    {exited(1, "", "1\n2\n3\n4\n5\n6"), "saying: 3 | 4 | 5 | 6;"},
+    {exited(1, "", "\x1b[31mred\x07"), "saying: \\x1b[31mred\\x07;"},
+    {exited(1, "", std::string(5000, 'y') + "end"), std::string(597, 'y') + "end;"},
+    {{.exit_code = -1, .signal = SIGSEGV, .out = {}, .err = {}},
+     "was ended by signal 11 (Segmentation fault)"},
+    {{.exit_code = -1, .signal = SIGTERM, .timed_out = true, .out = {}, .err = {}},
+     "was ended after its time limit of 60 s"},
+    {{.exit_code = 0, .timed_out = true, .out = {}, .err = {}}, "was ended after its time limit"},
+};
+
+BOOST_AUTO_TEST_SUITE(deploy_hooks)
+
+BOOST_FIXTURE_TEST_CASE(units_and_commands_in_order, fixture)
+{
+    BOOST_TEST(run({restart("vector.service"), reload("nginx.service"), command({"/bin/after", "--quietly"})})
+                   .has_value());
+    BOOST_REQUIRE(process.requests.size() == 3u);
+    BOOST_TEST(process.requests[0].argv == (argv{"/usr/bin/systemctl", "try-restart", "vector.service"}),
+               boost::test_tools::per_element());
+    BOOST_TEST(
+        process.requests[1].argv == (argv{"/usr/bin/systemctl", "try-reload-or-restart", "nginx.service"}),
+        boost::test_tools::per_element());
+    BOOST_TEST(process.requests[2].argv == (argv{"/bin/after", "--quietly"}),
+               boost::test_tools::per_element());
+}
+
+BOOST_FIXTURE_TEST_CASE(the_environment_is_the_contract_and_nothing_else, fixture)
+{
+    auto hook = command({"/bin/x"});
+    hook.timeout = std::chrono::seconds(7);
+    BOOST_TEST(run({hook}).has_value());
+    const std::map<std::string, std::string> expected = {{"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"},
+                                                         {"EXPOSURE", "logs"},
+                                                         {"EXPOSURE_USER", "siem"},
+                                                         {"EXPOSURE_DIRECTORY", "/etc/siem/tls"},
+                                                         {"EXPOSURE_GENERATION", "9f3c2a1b"},
+                                                         {"EXPOSURE_NOT_AFTER", "2027-01-15T08:00:00Z"},
+                                                         {"EXPOSURE_REASON", "due"}};
+    BOOST_TEST((process.requests.at(0).environment == expected));
+    BOOST_TEST(process.requests[0].timeout.count() == 7000);
+    BOOST_TEST(process.requests[0].input.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(no_hooks_are_done_at_once, fixture)
+{
+    BOOST_TEST(run({}).has_value());
+    BOOST_TEST(process.requests.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(the_first_failure_ends_the_run, fixture)
+{
+    process.outcomes = {exited(0, "", ""), exited(2, "", "no")};
+    const auto done = run({command({"/bin/a"}), command({"/bin/b"}), command({"/bin/c"})});
+    BOOST_REQUIRE(!done.has_value());
+    BOOST_TEST(process.requests.size() == 2u);
+    BOOST_TEST(done.error().context.starts_with("logs/siem: hook 2 of 3 (/bin/b) ended with exit code 2"));
+    BOOST_TEST(done.error().context.ends_with("`exposure-agent deploy logs/siem`"));
+}
+
+BOOST_DATA_TEST_CASE_F(fixture, how_a_hook_ended_is_told, endings)
+{
+    process.outcomes = {sample.outcome};
+    const auto done = run({command({"/bin/x", "argument-that-is-not-shown"})});
+    BOOST_REQUIRE(!done.has_value());
+    BOOST_TEST((done.error().code == errc::hook_failed));
+    BOOST_TEST((done.error().kind == policy::retry::later));
+    BOOST_TEST(done.error().context.find(sample.words) != std::string::npos, done.error().context);
+    BOOST_TEST(done.error().context.find("not-shown") == std::string::npos);
+}
+
+BOOST_FIXTURE_TEST_CASE(what_cannot_start_is_told, fixture)
+{
+    process.outcomes = {
+        policy::failure{.code = errc::hook_failed, .context = "/bin/x: No such file or directory"}};
+    const auto done = run({command({"/bin/x"})});
+    BOOST_REQUIRE(!done.has_value());
+    BOOST_TEST((done.error().code == errc::hook_failed));
+    BOOST_TEST(done.error().context == "logs/siem: hook /bin/x: /bin/x: No such file or directory");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_stop_is_no_failed_hook, fixture)
+{
+    process.outcomes = {policy::failure{.code = errc::stopping, .context = "told to stop"}};
+    BOOST_TEST((run({command({"/bin/x"})}).error().code == errc::stopping));
+}
+
+BOOST_FIXTURE_TEST_CASE(an_option_is_no_unit_and_a_word_no_program, fixture)
+{
+    for (const auto& hook :
+         {restart("--version"), restart(""), reload("-H host"), command({"relative"}), command({})}) {
+        const auto done = run({hook});
+        BOOST_REQUIRE(!done.has_value());
+        BOOST_TEST((done.error().code == errc::config));
+    }
+    BOOST_TEST(process.requests.empty());
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
