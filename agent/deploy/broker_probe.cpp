@@ -1,0 +1,92 @@
+#include "agent/deploy/broker_probe.hpp"
+
+#include "agent/deploy/programs.hpp"
+#include "agent/io/log_format.hpp"
+
+#include <boost/json.hpp>
+
+#include <array>
+#include <filesystem>
+#include <utility>
+
+namespace deploy {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto time_to_answer = 20s;  // told to the probe
+constexpr auto deadline = 30s;        // then it is ended: it hangs
+
+constexpr std::array<std::pair<std::string_view, proof_verdict>, 5> verdicts{{
+    {"accepted", proof_verdict::accepted},
+    {"refused_tls", proof_verdict::refused_tls},
+    {"not_authorized_topic", proof_verdict::not_authorized},
+    {"not_authorized_group", proof_verdict::not_authorized},
+    {"unreachable", proof_verdict::unreachable},
+}};
+
+std::string input_of(const proof_request& asked)
+{
+    boost::json::object request{{"broker", asked.broker},
+                                {"ca_file", nullptr},
+                                {"key_file", asked.key_file},
+                                {"certificate_file", asked.certificate_file},
+                                {"topic", asked.topic},
+                                {"group", asked.consumer_group},
+                                {"timeout_ms", std::chrono::milliseconds(time_to_answer).count()}};
+    if (asked.broker_ca_file) request["ca_file"] = *asked.broker_ca_file;
+    return boost::json::serialize(request);
+}
+
+policy::failure could_not_ask(const proof_request& asked, const std::string& why)
+{
+    return {.code = policy::errc::probe_unreachable,
+            .context = asked.exposure + "/" + asked.user + ": the certificate could not be tried at " +
+                       asked.broker + ": " + why + "; the one in use stays"};
+}
+
+}  // namespace
+
+std::string broker_probe::find_probe()
+{
+    std::error_code error;
+    const auto self = std::filesystem::read_symlink("/proc/self/exe", error);
+    std::vector<std::string> places{"/usr/bin", "/usr/libexec"};
+    if (!error) places.insert(places.begin(), self.parent_path().string());
+    return find_program("exposure-agent-probe", places);
+}
+
+policy::result<proof_answer> parse_probe_answer(std::string_view line)
+{
+    const policy::failure strange{.code = policy::errc::bad_answer,
+                                  .context =
+                                      "exposure-agent-probe answered with something that is no verdict: are "
+                                      "both programs of the same version?"};
+    boost::json::error_code error;
+    const auto document = boost::json::parse(line, error);
+    const auto* object = error ? nullptr : document.if_object();
+    const auto* verdict = object ? object->if_contains("verdict") : nullptr;
+    const auto* evidence = object ? object->if_contains("evidence") : nullptr;
+    if (!verdict || !verdict->is_string() || !evidence || !evidence->is_string()) return strange;
+    for (const auto& [word, meaning] : verdicts)
+        if (verdict->get_string() == word)
+            return proof_answer{meaning, io::printable(evidence->get_string())};
+    return strange;
+}
+
+io::task<proof_answer> broker_probe::ask(proof_request asked)
+{
+    // librdkafka needs nothing of the environment; OpenSSL's own variables stay out as well
+    io::process_request request{
+        .argv = {program_}, .environment = {}, .input = input_of(asked), .timeout = deadline};
+    auto outcome = co_await process_.run(std::move(request));
+    if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
+    if (!outcome) co_return could_not_ask(asked, outcome.error().context);
+    if (outcome->timed_out) co_return could_not_ask(asked, "exposure-agent-probe hung and was ended");
+    if (!outcome->ok()) co_return could_not_ask(asked, io::printable(outcome->err));
+    auto answer = parse_probe_answer(outcome->out);
+    if (!answer) co_return could_not_ask(asked, answer.error().context);
+    co_return *answer;
+}
+
+}  // namespace deploy
