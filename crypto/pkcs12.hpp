@@ -6,6 +6,7 @@
 #include "policy/result.hpp"
 
 #include <string>
+#include <string_view>
 
 namespace crypto {
 
@@ -16,5 +17,10 @@ namespace crypto {
 // refused.
 [[nodiscard]] policy::result<secret> make_pkcs12(const private_key&, const certificate_chain&,
                                                  const std::string& friendly_name, const secret& password);
+
+// Whether these bytes are a PKCS#12 file that the password opens and that holds exactly this key and chain.
+// Since no two files are the same, this is how one is recognised as still good.
+bool is_pkcs12_of(std::string_view file, const secret& password, const private_key&,
+                  const certificate_chain&);
 
 }  // namespace crypto

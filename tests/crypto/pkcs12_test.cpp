@@ -115,6 +115,32 @@ BOOST_AUTO_TEST_CASE(refuses_what_nobody_could_open)
     BOOST_CHECK(!crypto::make_pkcs12(other, chain, "a", crypto::secret(password)));
 }
 
+BOOST_DATA_TEST_CASE_F(fixture, recognises_its_own, boost::unit_test::data::xrange(types.size()))
+{
+    const auto key = crypto::private_key::generate(types[sample]).value();
+    const auto other = crypto::private_key::generate(types[sample]).value();
+    const auto chain = chain_for(key);
+    const crypto::secret pass(password);
+    const auto made = crypto::make_pkcs12(key, chain, "a", pass).value();
+    BOOST_TEST(crypto::is_pkcs12_of(made.view(), pass, key, chain));
+
+    auto shorter = chain;
+    shorter.rest.pop_back();
+    BOOST_TEST(!crypto::is_pkcs12_of(made.view(), pass, key, shorter));
+    BOOST_TEST(!crypto::is_pkcs12_of(made.view(), pass, other, chain));
+    BOOST_TEST(!crypto::is_pkcs12_of(made.view(), pass, key, chain_for(key)));  // renewed for the same key
+    BOOST_TEST(!crypto::is_pkcs12_of(made.view(), crypto::secret("another"), key, chain));
+    BOOST_TEST(!crypto::is_pkcs12_of(made.view(), crypto::secret(), key, chain));
+    BOOST_TEST(!crypto::is_pkcs12_of("", pass, key, chain));
+
+    std::string damaged(made.view());
+    BOOST_TEST(!crypto::is_pkcs12_of(damaged + "x", pass, key, chain));
+    BOOST_TEST(
+        !crypto::is_pkcs12_of(std::string_view(damaged).substr(0, damaged.size() - 1), pass, key, chain));
+    damaged[damaged.size() / 2] ^= 1;
+    BOOST_TEST(!crypto::is_pkcs12_of(damaged, pass, key, chain));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace
