@@ -20,6 +20,9 @@ public:
     // `refused` was answered with 401: one refresh is shared by all that wait, and the new token is given.
     // A token newer than `refused` is given at once.
     virtual io::task<crypto::secret> after_refusal(crypto::secret refused) = 0;
+
+    // The platform has served a call with this token.
+    virtual void accepted(const crypto::secret&) {}
 };
 
 }  // namespace platform

@@ -1,0 +1,53 @@
+#pragma once
+
+#include "agent/io/clock.hpp"
+#include "agent/io/http.hpp"
+#include "agent/platform/access_token.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+// The way of every API call: bearer token, headers, one repeat after a 401, status to failure. The clients of
+// both APIs share one.
+
+namespace platform {
+
+struct api_call {
+    std::string what;       // leads every sentence: "exposure logs: list users"
+    std::string operation;  // stable word for metrics: "list_users"
+    std::string method;
+    std::string url;
+    std::string body = {};  // JSON, of a POST
+};
+
+class api_channel {
+public:
+    // One exchange that ended: its operation, and its HTTP status or the name of its failure.
+    using observer = std::function<void(std::string_view operation, std::string_view status)>;
+
+    // All of them outlive this.
+    api_channel(io::http&, access_tokens&, io::clock&, observer watch = {});
+
+    // The answer, when it is 2xx. After a 401 the token is refreshed (shared by all that wait) and the call
+    // repeated once, a POST too: a 401 counts as not executed (failure-modes U18). Then errc::unauthorized.
+    io::task<io::http_response> send(api_call);
+
+    // Our clock minus the platform's, as the Date header of the last answer showed it.
+    std::optional<policy::span> clock_ahead() const { return clock_ahead_; }
+
+private:
+    io::task<io::http_response> exchange(const api_call&, const crypto::secret& token);
+
+    io::http& http_;
+    access_tokens& tokens_;
+    io::clock& clock_;
+    observer observer_;
+    std::optional<policy::span> clock_ahead_;
+};
+
+// The failure of an answer that a reader did not believe, with the call's and the host's name.
+policy::failure unbelievable(const api_call&, policy::failure);
+
+}  // namespace platform

@@ -1,0 +1,130 @@
+#include "agent/platform/status.hpp"
+
+#include "agent/platform/address.hpp"
+#include "agent/platform/json.hpp"
+#include "agent/platform/shown.hpp"
+#include "policy/dates.hpp"
+
+#include <boost/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace platform {
+
+namespace json = boost::json;
+
+namespace {
+
+using policy::errc;
+using policy::retry;
+
+constexpr policy::span longest_wait = std::chrono::hours(24);  // that a Retry-After can ask for
+
+struct meaning {
+    errc code;
+    retry kind;
+    const char* advice;  // what it says, and what to do
+};
+
+meaning meaning_of(unsigned status)
+{
+    switch (status) {
+        case 401:
+            return {errc::unauthorized, retry::after_change, "the access token is refused"};
+        case 403:
+            return {
+                errc::forbidden, retry::after_change,
+                "the login lacks the permission for it: give its user the role that administers the service"};
+        case 404:
+        case 410:
+            return {errc::not_found, retry::later, "there is no such thing"};
+        case 408:
+        case 425:
+        case 429:
+            return {errc::throttled, retry::later, "the platform asks to wait"};
+        default:
+            break;
+    }
+    if (status >= 500) return {errc::unavailable, retry::later, "the platform has an error of its own"};
+    if (status >= 400) return {errc::refused, retry::after_change, "the platform refuses the request"};
+    return {errc::bad_answer, retry::later, "not an answer of the API"};
+}
+
+// RFC 7807, the usual {message} and {error}, and the catalog service's {errors: [{message, systemMessage}]}.
+std::string reason_of(const json::object& body)
+{
+    std::string reason;
+    for (const auto key :
+         {"error", "code", "title", "message", "error_description", "errorMessage", "detail"}) {
+        const auto text = text_of(body, key);
+        if (!text.empty()) reason.append(reason.empty() ? "" : ": ").append(text);
+    }
+    if (const auto* inner = object_of(body, "error")) reason += reason_of(*inner);
+    const auto* errors = body.if_contains("errors");
+    if (errors == nullptr || !errors->is_array()) return reason;
+    for (const auto& entry : errors->get_array()) {
+        std::string text;
+        if (entry.is_string()) text = std::string(entry.get_string());
+        if (const auto* inner = entry.if_object()) text = reason_of(*inner);
+        if (!text.empty()) reason.append(reason.empty() ? "" : "; ").append(text);
+    }
+    return reason;
+}
+
+// Where a redirect leads, without what its query may carry.
+std::string redirected_to(const io::http_response& answer)
+{
+    const auto host = host_of(header(answer, "location"));
+    if (host.empty()) return "a redirect";
+    return "a redirect to " + shown(host) + " (a login page, or a proxy's?): is the address right?";
+}
+
+}  // namespace
+
+std::string_view header(const io::http_response& answer, const std::string& lower_case_name)
+{
+    const auto found = answer.headers.find(lower_case_name);
+    return found == answer.headers.end() ? std::string_view() : std::string_view(found->second);
+}
+
+std::string reason_in(std::string_view body, std::span<const std::string_view> hidden)
+{
+    if (const auto object = parse_object(body)) return shown(reason_of(*object), hidden);
+    const auto first = body.find_first_not_of(" \t\r\n");
+    if (first == std::string_view::npos || body[first] == '<' || body[first] == '{') return {};
+    return shown(body, hidden);
+}
+
+std::optional<policy::span> retry_after(const io::http_response& answer, policy::instant now)
+{
+    const auto text = header(answer, "retry-after");
+    if (text.empty()) return std::nullopt;
+    long long seconds = 0;
+    const auto end = text.data() + text.size();
+    if (std::from_chars(text.data(), end, seconds).ptr != end) {
+        const auto date = policy::parse_date(text);
+        if (!date) return std::nullopt;
+        seconds = (*date - now).count();
+    }
+    return policy::span(std::clamp<long long>(seconds, 0, longest_wait.count()));
+}
+
+policy::failure failure_of(const io::http_response& answer, std::string_view what, std::string_view host,
+                           policy::instant now, std::span<const std::string_view> hidden)
+{
+    const auto [code, kind, advice] = meaning_of(answer.status);
+    std::string sentence =
+        std::string(what) + ": " + std::string(host) + " answers " + std::to_string(answer.status);
+    if (answer.status >= 300 && answer.status < 400) {
+        sentence += ", " + redirected_to(answer);
+        return {.code = code, .context = std::move(sentence), .kind = kind};
+    }
+    sentence.append(", ").append(advice);
+    if (const auto reason = reason_in(answer.body, hidden); !reason.empty()) sentence += ": " + reason;
+    return {
+        .code = code, .context = std::move(sentence), .kind = kind, .retry_after = retry_after(answer, now)};
+}
+
+}  // namespace platform

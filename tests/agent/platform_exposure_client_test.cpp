@@ -1,0 +1,208 @@
+#include "agent/platform/exposure_client.hpp"
+#include "policy/dates.hpp"
+#include "tests/support/run_coroutine.hpp"
+#include "tests/support/scripted_http.hpp"
+
+#include <boost/json.hpp>
+#include <boost/test/unit_test.hpp>
+
+namespace {
+
+using policy::errc;
+using support::run_coroutine;
+
+const std::string base = "https://les.example.com/api/v1/tenants/orion-123/instances";
+
+// One token until it is refused, then the next.
+class scripted_tokens final : public platform::access_tokens {
+public:
+    io::task<crypto::secret> current() override { co_return crypto::secret(std::string_view(token)); }
+
+    io::task<crypto::secret> after_refusal(crypto::secret refused) override
+    {
+        refusals.emplace_back(refused.view());
+        if (failure) co_return *failure;
+        token = "second";
+        co_return crypto::secret("second");
+    }
+
+    void accepted(const crypto::secret& good) override { accepted_tokens.emplace_back(good.view()); }
+
+    std::string token = "first";
+    std::optional<policy::failure> failure;
+    std::vector<std::string> refusals;
+    std::vector<std::string> accepted_tokens;
+};
+
+struct fixture {
+    support::scripted_http http;
+    scripted_tokens tokens;
+    support::manual_clock clock;
+    std::vector<std::string> observed;
+    platform::api_channel channel{http, tokens, clock, [this](auto operation, auto status) {
+                                      observed.push_back(std::string(operation) + " " + std::string(status));
+                                  }};
+    platform::exposure_client client{channel};
+    platform::exposure_address logs{.name = "logs",
+                                    .variant = policy::variant::log,
+                                    .base_url = "https://les.example.com",
+                                    .tenant = "orion-123"};
+
+    ~fixture()
+    {
+        BOOST_TEST(http.unexpected.empty());
+        BOOST_TEST(http.unused() == 0u);
+    }
+};
+
+BOOST_FIXTURE_TEST_SUITE(platform_exposure_client, fixture)
+
+BOOST_AUTO_TEST_CASE(a_get_carries_what_the_reference_asks_for)
+{
+    http.expect("GET", base).answer(200, R"({"items": [{"id": "i-1", "status": "READY"}]})");
+    const auto instances = run_coroutine(client.list_instances(logs));
+    BOOST_TEST(instances.value().at(0).id == "i-1");
+    const auto& request = http.requests.at(0);
+    BOOST_TEST(request.authorization == "Bearer first");
+    BOOST_TEST(request.headers.at("Accept") == "application/json");
+    BOOST_TEST(request.headers.count("Content-Type") == 0u);
+    BOOST_TEST(request.body == "");
+    BOOST_TEST(request.idempotent);
+    BOOST_TEST(observed.at(0) == "list_instances 200");
+    BOOST_TEST(tokens.accepted_tokens.at(0) == "first");
+}
+
+BOOST_AUTO_TEST_CASE(a_post_carries_its_body_and_is_not_idempotent)
+{
+    http.expect("POST", base + "/i-1/users").answer(201, R"({"id": "u-1", "name": "x"})");
+    const policy::submission sent{.common_name = "logs-orion-123-siem-9f3c2a1b",
+                                  .description = "d",
+                                  .contact = "soc@example.com",
+                                  .consumer_group = "siem"};
+    const policy::business_group group{.id = "", .name = "orion-123"};
+    BOOST_TEST(run_coroutine(client.create_user(logs, "i-1", sent, group, "QUJD")).value() == "u-1");
+    const auto& request = http.requests.at(0);
+    BOOST_TEST(request.headers.at("Content-Type") == "application/json");
+    BOOST_TEST(!request.idempotent);
+    BOOST_CHECK(boost::json::parse(request.body) == boost::json::parse(R"({"businessGroupName": "orion-123",
+        "consumerGroup": "siem", "contact": {"email": "soc@example.com"}, "csr": "QUJD", "description": "d"})"));
+}
+
+BOOST_AUTO_TEST_CASE(accepted_without_an_id_is_an_empty_id)
+{
+    http.expect("POST", base).answer(202, "");
+    BOOST_TEST(run_coroutine(client.create_instance(logs, {.id = "g", .name = "n"})).value() == "");
+}
+
+BOOST_AUTO_TEST_CASE(segments_are_escaped)
+{
+    logs.tenant = "a/../b";
+    http.expect("GET", "https://les.example.com/api/v1/tenants/a%2F..%2Fb/instances/i%3F1/users/u%2F1")
+        .answer(200, R"({"id": "u/1"})");
+    BOOST_CHECK(run_coroutine(client.read_user(logs, "i?1", "u/1")));
+}
+
+BOOST_AUTO_TEST_CASE(an_empty_id_is_never_sent)
+{
+    BOOST_CHECK_THROW(run_coroutine(client.delete_user(logs, "i-1", "")), std::logic_error);
+    BOOST_TEST(http.requests.empty());
+}
+
+BOOST_AUTO_TEST_CASE(one_refresh_and_one_repeat_after_a_401)
+{
+    http.expect("POST", base).answer(401);
+    http.expect("POST", base).answer(200, R"({"id": "i-1"})");
+    BOOST_TEST(run_coroutine(client.create_instance(logs, {.id = "g", .name = "n"})).value() == "i-1");
+    BOOST_TEST(http.requests.at(1).authorization == "Bearer second");
+    BOOST_TEST(http.requests.at(0).body == http.requests.at(1).body);
+    BOOST_TEST(tokens.refusals.size() == 1u);
+    BOOST_TEST(tokens.accepted_tokens.at(0) == "second");
+    BOOST_TEST(observed.size() == 2u);
+    BOOST_TEST(observed.at(0) == "create_instance 401");
+}
+
+BOOST_AUTO_TEST_CASE(a_second_401_is_the_end)
+{
+    http.expect("GET", base).answer(401);
+    http.expect("GET", base).answer(401);
+    const auto failed = run_coroutine(client.list_instances(logs));
+    BOOST_CHECK(failed.error().code == errc::unauthorized);
+    BOOST_TEST(tokens.refusals.size() == 1u);
+    BOOST_TEST(tokens.accepted_tokens.empty());
+}
+
+BOOST_AUTO_TEST_CASE(without_a_new_token_the_call_is_not_repeated)
+{
+    tokens.failure = policy::failure{.code = errc::login_required, .context = "log in"};
+    http.expect("GET", base).answer(401);
+    const auto failed = run_coroutine(client.list_instances(logs)).error();
+    BOOST_CHECK(failed.code == errc::login_required);
+    BOOST_TEST(failed.context == "exposure logs: list instances: log in");
+}
+
+BOOST_AUTO_TEST_CASE(a_403_asks_for_no_new_token)
+{
+    http.expect("GET", base).answer(403, R"({"message": "first is not allowed"})");
+    const auto failed = run_coroutine(client.list_instances(logs)).error();
+    BOOST_CHECK(failed.code == errc::forbidden);
+    BOOST_TEST(tokens.refusals.empty());
+    BOOST_TEST(failed.context.find("[hidden] is not allowed") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_page_of_html_with_200_is_no_empty_list)
+{
+    http.expect("GET", base + "/i-1/users")
+        .answer(200, "<html>Log in</html>", {{"content-type", "text/html"}});
+    const auto failed = run_coroutine(client.list_users(logs, "i-1")).error();
+    BOOST_CHECK(failed.code == errc::bad_answer);
+    BOOST_TEST(failed.context.find("exposure logs: list users") == 0u);
+    BOOST_TEST(failed.context.find("les.example.com") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_link_header_cuts_the_list_off)
+{
+    http.expect("GET", base + "/i-1/users").answer(200, R"({"items": []})", {{"link", "</x>; rel=\"next\""}});
+    BOOST_TEST(run_coroutine(client.list_users(logs, "i-1")).value().cut_off);
+}
+
+BOOST_AUTO_TEST_CASE(another_users_answer_is_not_believed)
+{
+    http.expect("GET", base + "/i-1/users/u-1").answer(200, R"({"id": "u-2", "certificate": "x"})");
+    BOOST_CHECK(run_coroutine(client.read_user(logs, "i-1", "u-1")).error().code == errc::bad_answer);
+}
+
+BOOST_AUTO_TEST_CASE(a_user_that_is_gone)
+{
+    http.expect("GET", base + "/i-1/users/u-1").answer(404);
+    BOOST_CHECK(run_coroutine(client.read_user(logs, "i-1", "u-1")).error().code == errc::not_found);
+}
+
+BOOST_AUTO_TEST_CASE(deletion_is_done_by_class_and_when_gone)
+{
+    for (const unsigned status : {200u, 202u, 204u, 404u, 410u}) {
+        http.expect("DELETE", base + "/i-1/users/u-1").answer(status);
+        BOOST_CHECK(run_coroutine(client.delete_user(logs, "i-1", "u-1")));
+    }
+    http.expect("DELETE", base + "/i-1/users/u-1").answer(403);
+    BOOST_CHECK(run_coroutine(client.delete_user(logs, "i-1", "u-1")).error().code == errc::forbidden);
+}
+
+BOOST_AUTO_TEST_CASE(a_lost_answer_keeps_its_code)
+{
+    http.expect("POST", base).fail(errc::no_answer, "les.example.com closed the connection");
+    const auto failed = run_coroutine(client.create_instance(logs, {.id = "", .name = "n"})).error();
+    BOOST_CHECK(failed.code == errc::no_answer);
+    BOOST_TEST(observed.at(0) == "create_instance no_answer");
+}
+
+BOOST_AUTO_TEST_CASE(the_platforms_clock)
+{
+    BOOST_CHECK(!channel.clock_ahead());
+    http.expect("GET", base).answer(200, R"({"items": []})", {{"date", "Sat, 28 Feb 2026 23:59:30 GMT"}});
+    BOOST_CHECK(run_coroutine(client.list_instances(logs)));
+    BOOST_CHECK(channel.clock_ahead() == policy::span(30));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace

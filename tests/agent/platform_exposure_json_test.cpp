@@ -1,0 +1,235 @@
+#include "agent/platform/exposure_json.hpp"
+#include "agent/platform/paging.hpp"
+#include "policy/dates.hpp"
+
+#include <boost/json.hpp>
+#include <boost/test/unit_test.hpp>
+
+#include <initializer_list>
+
+namespace {
+
+namespace json = boost::json;
+
+policy::remote_user user(const std::string& fields)
+{
+    return platform::read_user(R"({"id": "u-1", )" + fields + "}").value().user;
+}
+
+std::string expiration(const std::string& value)
+{
+    const auto read = user(R"("expirationDate": )" + value);
+    if (read.expiration_unreadable) return "unreadable";
+    return read.expiration_date ? policy::format_utc(*read.expiration_date) : "none";
+}
+
+BOOST_AUTO_TEST_SUITE(platform_exposure_json)
+
+BOOST_AUTO_TEST_CASE(a_user_as_the_reference_shows_it)
+{
+    const auto detail = platform::read_user(R"({
+        "id": "u-1", "name": "logs-orion-123-siem-9f3c2a1b", "status": "READY",
+        "businessGroupId": "bg-1", "businessGroupName": "orion-123", "consumerGroup": "siem",
+        "contact": {"email": "soc@example.com"}, "createdBy": "api@orion-123",
+        "creationDate": "2026-03-01T10:00:00.123Z", "expirationDate": "2027-03-01T10:00:00Z",
+        "description": "SIEM [exposure-agent owner=web-01 user=logs/siem key=9f3c2a1b00112233]",
+        "certificate": "-----BEGIN CERTIFICATE-----\n...", "csr": "AAAA", "quota": {"daily": [1, 2]}
+    })");
+    BOOST_REQUIRE(detail);
+    const policy::marker mark{
+        .owner = "web-01", .name = {.exposure = "logs", .user = "siem"}, .key = "9f3c2a1b00112233"};
+    const policy::remote_user expected{
+        .id = "u-1",
+        .name = "logs-orion-123-siem-9f3c2a1b",
+        .status = policy::remote_status::ready,
+        .status_text = "READY",
+        .consumer_group = "siem",
+        .contact = "soc@example.com",
+        .created_by = "api@orion-123",
+        .creation_date = policy::parse_date("2026-03-01T10:00:00Z"),
+        .expiration_date = policy::parse_date("2027-03-01T10:00:00Z"),
+        .description = "SIEM [exposure-agent owner=web-01 user=logs/siem key=9f3c2a1b00112233]",
+        .mark = mark};
+    BOOST_CHECK(detail->user == expected);
+    BOOST_TEST(detail->certificate == "-----BEGIN CERTIFICATE-----\n...");
+}
+
+BOOST_AUTO_TEST_CASE(missing_and_null_fields_are_no_error)
+{
+    const auto bare = platform::read_user(R"({"id": "u-1"})").value();
+    const auto nulls = platform::read_user(R"({"id": "u-1", "name": null, "status": null, "contact": null,
+        "consumerGroup": null, "createdBy": null, "creationDate": null, "expirationDate": null,
+        "description": null, "certificate": null})");
+    policy::remote_user expected;
+    expected.id = "u-1";
+    BOOST_CHECK(bare.user == expected);
+    BOOST_CHECK(nulls.value().user == bare.user);
+    BOOST_TEST(nulls->certificate == "");
+}
+
+BOOST_AUTO_TEST_CASE(contact_in_every_spelling)
+{
+    BOOST_TEST(user(R"("contact": {"email": "a@example.com", "phone": 1})").contact == "a@example.com");
+    BOOST_TEST(user(R"("contact.email": "a@example.com")").contact == "a@example.com");
+    BOOST_TEST(user(R"("contact": "a@example.com")").contact == "a@example.com");
+    BOOST_TEST(user(R"("contact": null, "contact.email": "a@example.com")").contact == "a@example.com");
+    BOOST_TEST(user(R"("contact": {}, "name": "x")").contact == "");
+}
+
+BOOST_AUTO_TEST_CASE(numbers_where_text_is_expected)
+{
+    const auto read = platform::read_user(R"({"id": 17, "name": 4.0, "description": true})").value().user;
+    BOOST_TEST(read.id == "17");
+    BOOST_TEST(read.name == "4");
+    BOOST_TEST(read.description == "");
+}
+
+BOOST_AUTO_TEST_CASE(expiration_dates)
+{
+    BOOST_TEST(expiration(R"("2026-11-20 18:39:10")") == "2026-11-20T18:39:10Z");
+    BOOST_TEST(expiration("1795199950") == "2026-11-20T18:39:10Z");
+    BOOST_TEST(expiration("1795199950000") == "2026-11-20T18:39:10Z");
+    BOOST_TEST(expiration("1795199950000.0") == "2026-11-20T18:39:10Z");
+    BOOST_TEST(expiration(R"("next year")") == "unreadable");
+    BOOST_TEST(expiration("1795199950.5") == "unreadable");
+    BOOST_TEST(expiration(R"("")") == "none");
+    BOOST_TEST(expiration("0") == "none");
+    BOOST_TEST(expiration(R"("0001-01-01T00:00:00Z")") == "none");
+}
+
+BOOST_AUTO_TEST_CASE(an_unknown_status_is_not_ready)
+{
+    using policy::remote_status;
+    BOOST_CHECK(user(R"("status": "READY")").status == remote_status::ready);
+    for (const char* word : {"IN PROGRESS", "FAILED", "ready?", ""})
+        BOOST_CHECK(user(R"("status": ")" + std::string(word) + "\"").status == remote_status::in_progress);
+    BOOST_TEST(user(R"("status": "FAILED")").status_text == "FAILED");
+}
+
+BOOST_AUTO_TEST_CASE(groups_in_every_spelling)
+{
+    using group = policy::business_group;
+    const struct {
+        const char* fields;
+        std::optional<group> expected;
+    } rows[] = {
+        {R"("businessGroupId": "g", "businessGroupName": "n")", group{.id = "g", .name = "n"}},
+        {R"("spaceID": "g", "spaceName": "n")", group{.id = "g", .name = "n"}},
+        {R"("spaceId": "g", "spaceName": "n")", group{.id = "g", .name = "n"}},
+        {R"("space": "g", "spaceName": "n")", group{.id = "g", .name = "n"}},
+        {R"("businessGroupId": null, "spaceID": "g")", group{.id = "g", .name = ""}},
+        {R"("businessGroupName": "n")", group{.id = "", .name = "n"}},
+        {R"("businessGroupId": "", "businessGroupName": null)", std::nullopt},
+        {R"("status": "READY")", std::nullopt},
+    };
+    for (const auto& row : rows)
+        BOOST_TEST_CONTEXT(row.fields)
+        {
+            const auto read =
+                platform::read_instances(R"({"items": [{"id": "i", )" + std::string(row.fields) + "}]}");
+            BOOST_CHECK(read.value().at(0).group == row.expected);
+        }
+}
+
+BOOST_AUTO_TEST_CASE(lists_in_every_shape)
+{
+    BOOST_TEST(platform::read_users(R"({"items": []})").value().users.empty());
+    BOOST_TEST(platform::read_users(R"({"items": null})").value().users.empty());
+    BOOST_TEST(platform::read_users("[]").value().users.empty());
+    BOOST_TEST(platform::read_users("\xEF\xBB\xBF[{\"id\": \"a\"}]").value().users.at(0).id == "a");
+    BOOST_TEST(platform::read_users(R"({"items": [{"id": "a"}, {"id": "b"}]})").value().users.size() == 2u);
+    BOOST_TEST(platform::read_instances(R"({"items": [{"id": "a"}]})").value().size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(what_is_no_list_is_never_an_empty_one)
+{
+    for (const char* body :
+         {"", "  ", "<html><body>Log in</body></html>", "{}", R"({"message": "maintenance"})", "null", "42",
+          R"("items")", R"({"items": {}})", R"({"items": "none"})", R"({"items": [])", R"({"items": []} x)"})
+        BOOST_TEST_CONTEXT(body)
+        {
+            const auto users = platform::read_users(body);
+            BOOST_REQUIRE(!users);
+            BOOST_CHECK(users.error().code == policy::errc::bad_answer);
+            BOOST_CHECK(!platform::read_instances(body));
+            BOOST_CHECK(!platform::read_user(body));
+        }
+    const auto page = platform::read_users("<!DOCTYPE html>").error();
+    BOOST_TEST(page.context.find("HTML") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(an_entry_without_a_usable_id_makes_the_list_doubtful)
+{
+    for (const char* entry : {"{}", R"({"id": ""})", R"({"id": null})", R"({"id": ".."})", R"({"id": "a b"})",
+                              R"({"id": "a\nb"})", "null", "7"})
+        BOOST_TEST_CONTEXT(entry)
+        {
+            const auto body = R"({"items": [{"id": "a"}, )" + std::string(entry) + "]}";
+            const auto users = platform::read_users(body).value();
+            BOOST_TEST(users.users.size() == 1u);
+            BOOST_TEST(users.cut_off);
+            BOOST_CHECK(!platform::read_instances(body));
+        }
+}
+
+BOOST_AUTO_TEST_CASE(signs_of_paging)
+{
+    const auto cut_off = [](const std::string& more) {
+        return platform::read_users(R"({"items": [{"id": "a"}])" + more + "}").value().cut_off;
+    };
+    for (const char* more :
+         {R"(, "next": "/users?page=2")", R"(, "nextPage": 2)", R"(, "nextPageToken": "abc")",
+          R"(, "cursor": "abc")", R"(, "total": 2)", R"(, "totalElements": 20)", R"(, "count": 2)",
+          R"(, "page": {"totalElements": 2})", R"(, "_links": {"next": {"href": "/x"}})",
+          R"(, "last": false)", R"(, "hasMore": true)", R"(, "metadata": {"continue": "abc"})"})
+        BOOST_TEST(cut_off(more), more);
+    for (const char* more :
+         {"", R"(, "next": null)", R"(, "nextPageToken": "")", R"(, "total": 1)", R"(, "totalElements": 1)",
+          R"(, "page": {"totalElements": 1, "number": 0})", R"(, "_links": {"self": {"href": "/x"}})",
+          R"(, "last": true)", R"(, "hasMore": false)"})
+        BOOST_TEST(!cut_off(more), more);
+    BOOST_TEST(platform::read_users(R"({"items": null, "total": 3})").value().cut_off);
+}
+
+BOOST_AUTO_TEST_CASE(link_headers)
+{
+    BOOST_TEST(platform::names_next_page(R"(<https://les.example.com/users?page=2>; rel="next")"));
+    BOOST_TEST(platform::names_next_page(R"(</a>; rel=prev, </b>; rel=next)"));
+    BOOST_TEST(platform::names_next_page(R"(</a>; rel="last next"; title=x)"));
+    BOOST_TEST(!platform::names_next_page(R"(</next>; rel="prev")"));
+    BOOST_TEST(!platform::names_next_page(""));
+}
+
+BOOST_AUTO_TEST_CASE(the_id_of_what_was_created)
+{
+    BOOST_TEST(platform::read_created_id(R"({"id": "u-1", "name": "x"})") == "u-1");
+    for (const char* body : {"", "{}", R"({"id": null})", R"({"id": "../x y"})", "<html>", "[]"})
+        BOOST_TEST(platform::read_created_id(body) == "");
+}
+
+BOOST_AUTO_TEST_CASE(bodies_hold_exactly_the_fields_of_the_reference)
+{
+    const policy::submission sent{.common_name = "logs-orion-123-siem-9f3c2a1b",
+                                  .description = "SIEM \"x\"",
+                                  .contact = "soc@example.com",
+                                  .consumer_group = "siem"};
+    const policy::business_group group{.id = "bg-1", .name = "orion-123"};
+    for (const auto variant : {policy::variant::log, policy::variant::lifecycle}) {
+        BOOST_CHECK(json::parse(platform::user_body(variant, sent, group, "QUJD")) == json::parse(R"({
+            "businessGroupId": "bg-1", "businessGroupName": "orion-123", "consumerGroup": "siem",
+            "contact": {"email": "soc@example.com"}, "csr": "QUJD", "description": "SIEM \"x\""})"));
+        BOOST_CHECK(json::parse(platform::instance_body(variant, group)) ==
+                    json::parse(R"({"businessGroupId": "bg-1", "businessGroupName": "orion-123"})"));
+    }
+    BOOST_CHECK(json::parse(platform::user_body(policy::variant::health, sent, group, "QUJD")) ==
+                json::parse(R"({
+        "spaceID": "bg-1", "spaceName": "orion-123", "consumerGroup": "siem",
+        "contact": {"email": "soc@example.com"}, "csr": "QUJD", "description": "SIEM \"x\""})"));
+    BOOST_CHECK(
+        json::parse(platform::instance_body(policy::variant::health, {.id = "", .name = "orion-123"})) ==
+        json::parse(R"({"spaceName": "orion-123"})"));
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
