@@ -106,8 +106,8 @@ public:
     std::size_t unused() const
     {
         std::size_t count = 0;
-        for (const auto& step : script_)
-            count += step.used_ ? 0 : 1;
+        for (const auto& planned : script_)
+            count += planned.used_ ? 0 : 1;
         return count;
     }
 
