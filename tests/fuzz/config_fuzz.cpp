@@ -1,0 +1,22 @@
+#include "config/load.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+// config::parse never throws, and says something about every text that it refuses, inside that text.
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+{
+    static const config::environment machine = {
+        .hostname = "host", .variable = [](const std::string& name) -> std::optional<std::string> {
+            return name == "SET" ? std::optional<std::string>("value") : std::nullopt;
+        }};
+    const auto result =
+        config::parse(std::string(reinterpret_cast<const char*>(data), size), "fuzz.yaml", machine);
+    if (result.state.has_value() == !result.mistakes.empty()) std::abort();
+    for (const auto& mistake : result.mistakes)
+        if (mistake.line < 1 || mistake.column < 1 || mistake.text.empty()) std::abort();
+    return 0;
+}
