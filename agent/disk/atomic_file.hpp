@@ -1,0 +1,47 @@
+#pragma once
+
+#include "agent/disk/directory.hpp"
+#include "policy/result.hpp"
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+// The one door to writing. Whatever is renamed into place is complete, has its owner and mode, and is on
+// stable storage; a crash leaves the old or the new, never a part. Failures: errc::disk_full, errc::disk, and
+// errc::foreign_file when something stands there that we did not put there; it is never followed or
+// overwritten.
+
+namespace disk {
+
+// Writes the file, replacing one of ours: temporary file (0600), owner and mode, content, fsync, rename,
+// fsync of the directory.
+[[nodiscard]] policy::result<void> write_file(const directory&, const std::string& name,
+                                              std::string_view content, const access&);
+[[nodiscard]] policy::result<void> write_file(const std::filesystem::path&, std::string_view content,
+                                              const access&);
+
+// The same, unless it already holds this content: then it keeps its inode and mtime, and only a changed owner
+// or mode is put right. Says whether it was written.
+[[nodiscard]] policy::result<bool> update_file(const directory&, const std::string& name,
+                                               std::string_view content, const access&);
+
+// A new file in a directory that nobody looks at before it is renamed: owner and mode, content, fsync. A
+// crash may leave a part of it. The directory is synced by the caller, once for all files.
+[[nodiscard]] policy::result<void> create_file(const directory&, const std::string& name,
+                                               std::string_view content, const access&);
+
+// Points the symbolic link at `target`, by one rename; a link that does already is left as it is.
+// errc::foreign_file: a file or directory of this name.
+[[nodiscard]] policy::result<void> replace_link(const directory&, const std::string& name,
+                                                const std::string& target);
+
+// Removes a file or a link; gone already is success. errc::foreign_file: a directory.
+[[nodiscard]] policy::result<void> remove_file(const directory&, const std::string& name);
+
+// Renames within one directory and syncs it: a staged directory becomes visible in one step. Nothing is
+// replaced: errc::foreign_file when `to` exists.
+[[nodiscard]] policy::result<void> rename_into_place(const directory&, const std::string& from,
+                                                     const std::string& to);
+
+}  // namespace disk

@@ -1,0 +1,52 @@
+#include "agent/disk/lock.hpp"
+
+#include "agent/disk/errors.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <string>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace disk {
+namespace {
+
+// "process 123", from what the holder wrote.
+std::string holder(int fd)
+{
+    std::string pid(16, '\0');
+    pid.resize(static_cast<std::size_t>(std::max<ssize_t>(pread(fd, pid.data(), pid.size(), 0), 0)));
+    pid.resize(std::min(pid.find_first_not_of("0123456789"), pid.size()));
+    return pid.empty() ? "another agent" : "another agent (process " + pid + ")";
+}
+
+}  // namespace
+
+policy::result<state_lock> state_lock::acquire(const paths& where)
+{
+    const std::string path = where.lock().string();
+    // 0600, because whoever can open a file can lock it; non-blocking, because it might be a FIFO
+    descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+    if (!file && errno == ELOOP) return foreign(path, "a link");
+    if (!file) return from_errno(errno, "cannot open the lock file " + path);
+    struct stat facts;
+    if (fstat(file.get(), &facts) != 0) return from_errno(errno, "cannot look at the lock file " + path);
+    if (!S_ISREG(facts.st_mode)) return foreign(path, "no regular file");
+
+    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK) return from_errno(errno, "cannot lock " + path);
+        return policy::failure{.code = policy::errc::busy,
+                               .context = holder(file.get()) + " holds " + where.state_dir().string() +
+                                          "; wait until it is done, or stop it"};
+    }
+    if (const auto set = set_access(file.get(), {.mode = 0600}, path); !set) return set.error();
+    const std::string pid = std::to_string(getpid()) + "\n";
+    if (ftruncate(file.get(), 0) != 0 ||
+        pwrite(file.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
+        return from_errno(errno, "cannot write the lock file " + path);
+    return state_lock(std::move(file));
+}
+
+}  // namespace disk

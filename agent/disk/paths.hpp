@@ -1,0 +1,44 @@
+#pragma once
+
+#include "policy/naming.hpp"
+
+#include <filesystem>
+#include <string>
+
+// The one place that joins names under the state directory. Every name is checked (is_plain_name): one that
+// could leave its directory is a bug of the caller and throws std::invalid_argument; the configuration
+// refused it before.
+
+namespace disk {
+
+class paths {
+public:
+    explicit paths(std::filesystem::path state_dir);
+
+    const std::filesystem::path& state_dir() const noexcept { return state_dir_; }
+    std::filesystem::path lock() const;                          // held with flock
+    std::filesystem::path control_socket() const;                // of the running daemon
+    std::filesystem::path spool() const;                         // users whose hooks a privileged unit runs
+    std::filesystem::path live(const policy::user_name&) const;  // default of output.directory
+
+    std::filesystem::path private_directory() const;  // 0700, everything below
+    std::filesystem::path agent() const;              // owner, machine: facts of this installation
+    std::filesystem::path tokens() const;
+    std::filesystem::path exposures() const;
+    std::filesystem::path exposure(const std::string& name) const;
+    std::filesystem::path credential(const std::string& name) const;
+
+    std::filesystem::path users() const;
+    std::filesystem::path users(const std::string& exposure) const;
+    std::filesystem::path user(const policy::user_name&) const;
+    std::filesystem::path user_state(const policy::user_name&) const;
+    std::filesystem::path generation(const policy::user_name&, const std::string& generation) const;
+    std::filesystem::path key(const policy::user_name&, const std::string& generation) const;
+    std::filesystem::path request(const policy::user_name&, const std::string& generation) const;
+    std::filesystem::path certificate(const policy::user_name&, const std::string& generation) const;
+
+private:
+    std::filesystem::path state_dir_;
+};
+
+}  // namespace disk
