@@ -41,6 +41,12 @@ finding block(reason why, std::string sentence)
 
 // ---- who is wanted
 
+std::optional<finding> unreadable(const facts& f)
+{
+    if (!f.have || f.have->unreadable.empty()) return std::nullopt;
+    return block(reason::record_unreadable, f.have->unreadable);
+}
+
 std::optional<finding> unwanted(const facts& f)
 {
     if (f.want) return std::nullopt;
@@ -149,7 +155,7 @@ std::optional<finding> pending_unknown(const facts& f)
             auto found = wait(reason::waiting_settle,
                               "the platform did not answer its creation; the list is searched for it",
                               std::max(settled, f.now + span(1)));
-            found.polls = settled <= f.now;
+            found.polls = true;
             return found;
         }
     }
@@ -305,7 +311,8 @@ std::optional<finding> needs_new(const facts& f)
 
 // Steps that need neither patience nor the platform come first: what is in use is kept in order whatever else
 // is wrong.
-constexpr std::array<check, 16> chain = {
+constexpr std::array<check, 17> chain = {
+    unreadable,           // its record cannot be read
     unwanted,             // not in the file
     wanted_again,         // back in the file
     hooks_pending,        // published, hooks not passed
@@ -375,7 +382,10 @@ finding next_step(const facts& f)
 std::vector<finding> clearing_up(const facts& f)
 {
     std::vector<finding> found;
-    if (!f.want || !f.have) return found;
+    if (!f.want || !f.have || !f.have->unreadable.empty()) return found;
+    if (const auto at = not_before(f.have->clear_failure, f.wanted_print);
+        at && *at > f.now && !f.options.ignore_backoff)
+        return {wait(reason::backing_off, f.have->clear_failure->sentence, at)};
     for (const auto& g : f.have->generations) {
         add_surplus(f, g, found);
         if (!is_left_over(f, g)) continue;

@@ -144,8 +144,9 @@ struct stored_user {
     bool retire_now = false;                 // with --retire-now: the predecessor need not wait
     std::string held;           // generation put back by `rollback`: no pass undoes it before it is due
     std::string deploy_reason;  // EXPOSURE_REASON of the hooks that are pending
-    std::optional<failure_memory> failure;         // of everything but hooks
+    std::optional<failure_memory> failure;         // of a step towards a new certificate
     std::optional<failure_memory> deploy_failure;  // of the hooks
+    std::optional<failure_memory> clear_failure;  // of retiring what was replaced: no reason to stop the rest
     std::optional<verdict> blocked;
 
     // Facts of the look itself, never stored: the published directory and the keys as they are now.

@@ -25,10 +25,14 @@ inline constexpr log_event retired{"retired", "5f57c3ecf1f645b78c9d40c240d9fe69"
 inline constexpr log_event removed{"removed", "a7401ff31f9c4cc7b3a5ecd9b6b97652"};
 // a user of ours that the platform already had is taken over
 inline constexpr log_event adopted{"adopted", "c36b168ea7334089a0dac105a327b588"};
+// a change of the facts was written down (deleted by others, outdated, no longer named)
+inline constexpr log_event noted{"noted", "e88e94c617ab4d66b7e549da1697c46e"};
 // a service instance was created
 inline constexpr log_event onboarded{"onboarded", "8305116c587946c189de0779582a77cd"};
 // the platform, or the way to it, failed a step
 inline constexpr log_event request_failed{"request_failed", "122508e0b5b04089a0d612f960333037"};
+// the platform, or an exposure of it, answers again
+inline constexpr log_event recovered{"recovered", "f9a1a87a38b140c884f00e7154be8103"};
 // a user waits for a person
 inline constexpr log_event blocked{"blocked", "bed6173665ac46a5a21f05adf9ef39ed"};
 // what we know vanished: nothing is created or deleted until a person has looked

@@ -1,0 +1,97 @@
+#include "agent/reconcile/execute.hpp"
+
+#include "agent/io/async.hpp"
+#include "agent/io/log.hpp"
+#include "agent/io/log_events.hpp"
+
+#include <algorithm>
+
+namespace reconcile {
+
+io::task<void> executor::perform(policy::action a)
+{
+    using policy::action_kind;
+    switch (a.kind) {
+        case action_kind::onboard:
+            co_return co_await onboard(a);
+        case action_kind::remember_instance:
+            co_return co_await remember_instance(a);
+        case action_kind::forget_instance:
+            co_return co_await forget_instance(a);
+        case action_kind::issue:
+            co_return co_await issue(a);
+        case action_kind::submit:
+            co_return co_await submit(a.name, a.generation);
+        case action_kind::adopt:
+            co_return co_await adopt(a);
+        case action_kind::collect:
+            co_return co_await collect(a);
+        case action_kind::prove:
+            co_return co_await prove(a);
+        case action_kind::publish:
+            co_return co_await publish(a);
+        case action_kind::deploy:
+            co_return co_await deploy(a);
+        case action_kind::release:
+            co_return co_await release(a);
+        case action_kind::retire:
+        case action_kind::retire_surplus:
+            co_return co_await retire(a);
+        case action_kind::remove:
+            co_return co_await remove(a);
+        case action_kind::forget:
+            co_return co_await forget(a);
+        case action_kind::discard:
+        case action_kind::abandon:
+        case action_kind::lose:
+        case action_kind::mark_unwanted:
+        case action_kind::mark_wanted:
+            co_return co_await note(a);
+    }
+    co_return policy::failure{.context = "unknown action"};
+}
+
+// What is only written down: facts that the look found, and when they were found.
+io::task<void> executor::note(const policy::action& a)
+{
+    using policy::action_kind;
+    auto& user = world_.user(a.name);
+    switch (a.kind) {
+        case action_kind::abandon:
+            generation(a).abandoned = true;
+            break;
+        case action_kind::lose:
+            generation(a).lost_at = now();
+            break;
+        case action_kind::mark_unwanted:
+            user.unwanted_since = now();
+            break;
+        case action_kind::mark_wanted:
+            user.unwanted_since.reset();
+            break;
+        case action_kind::discard:
+            std::erase_if(user.generations,
+                          [&](const policy::generation& g) { return g.id == a.generation; });
+            break;
+        default:
+            break;
+    }
+    io::log(io::severity::info, io::events::noted, {a.name.exposure, a.name.user, a.generation}, a.sentence);
+    auto saved = co_await world_.save(a.name);
+    if (!saved || a.kind != action_kind::discard) co_return saved;
+    co_return co_await io::offload(
+        pool(), [this, a] { return world_.outside().store.erase_generation(a.name, a.generation); });
+}
+
+policy::business_group group_for(const policy::desired_exposure& exposure,
+                                 const policy::observed_state& observed)
+{
+    if (exposure.group) return *exposure.group;
+    const auto seen = observed.exposures.find(exposure.name);
+    if (seen != observed.exposures.end() && !seen->second.instances.empty() &&
+        seen->second.instances.front().group)
+        return *seen->second.instances.front().group;
+    return {.id = "", .name = exposure.tenant};
+}
+
+}  // namespace reconcile

@@ -1,0 +1,124 @@
+#include "agent/io/async.hpp"
+#include "agent/io/crash_point.hpp"
+#include "agent/io/log.hpp"
+#include "agent/io/log_events.hpp"
+#include "agent/reconcile/execute.hpp"
+#include "agent/reconcile/look.hpp"
+
+#include <algorithm>
+
+namespace reconcile {
+
+// The answer of a DELETE is not the truth (the reference does not show it): a read that says 404 is.
+io::task<void> executor::delete_remote(platform::exposure_address address, std::string instance,
+                                       std::string id)
+{
+    auto& api = world_.outside().api;
+    if (auto deleted = co_await api.delete_user(address, instance, id); !deleted) co_return deleted.error();
+    io::crash_point("delete.answered");
+    const auto left = co_await api.read_user(address, instance, id);
+    if (!left && left.error().code == policy::errc::not_found) {
+        if (auto seen = world_.observed().exposures.find(address.name);
+            seen != world_.observed().exposures.end())
+            std::erase_if(seen->second.users, [&](const policy::remote_user& user) { return user.id == id; });
+        co_return policy::result<void>();
+    }
+    if (!left) co_return left.error();
+    co_return policy::failure{.code = policy::errc::unavailable,
+                              .context = address.name + ": the platform still shows user " + id +
+                                         " after its deletion; it is deleted again later"};
+}
+
+io::task<void> executor::release(const policy::action& a)
+{
+    const auto g = generation(a);
+    auto gone =
+        co_await delete_remote(address_of(a.name.exposure, g.where), g.where.instance_id, g.remote_id);
+    if (!gone) co_return gone.error();
+    generation(a).lost_at = now();
+    io::log(io::severity::info, io::events::retired, {a.name.exposure, a.name.user, g.id},
+            a.name.text() + ": " + a.sentence);
+    co_return co_await world_.save(a.name);
+}
+
+// First the user, then its record, then its key: a key is kept until its user is certainly gone.
+io::task<void> executor::retire(const policy::action& a)
+{
+    const auto g = generation(a);
+    const bool surplus = a.kind == policy::action_kind::retire_surplus;
+    const auto id = surplus ? a.remote_id : g.remote_id;
+    if (!id.empty() && (surplus || !g.lost_at)) {
+        auto gone = co_await delete_remote(address_of(a.name.exposure, g.where), g.where.instance_id, id);
+        if (!gone) co_return gone.error();
+    }
+    io::log(io::severity::info, io::events::retired, {a.name.exposure, a.name.user, g.id},
+            a.name.text() + ": user " + (id.empty() ? g.sent.common_name : id) + " retired: " + a.sentence);
+    if (surplus) co_return policy::result<void>();
+
+    auto& user = world_.user(a.name);
+    std::erase_if(user.generations, [&](const policy::generation& other) { return other.id == g.id; });
+    if (user.generations.size() == 1) user.retire_now = false;
+    user.failure.reset();
+    if (auto saved = co_await world_.save(a.name); !saved) co_return saved.error();
+    io::crash_point("retire.recorded");
+    co_return co_await io::offload(pool(),
+                                   [&] { return world_.outside().store.erase_generation(a.name, g.id); });
+}
+
+// Every remote user that carries the generation's key, known by id or found by its marker.
+io::task<void> executor::delete_all_of(const policy::user_name& name, policy::generation g)
+{
+    const auto address = address_of(name.exposure, g.where);
+    std::vector<std::string> ids;
+    if (!g.remote_id.empty()) ids.push_back(g.remote_id);
+    auto listed = co_await world_.outside().api.list_users(address, g.where.instance_id);
+    if (!listed) co_return listed.error();
+    const policy::marker mark{
+        .owner = world_.stored().owner, .name = name, .key = policy::marker_key(g.fingerprint)};
+    for (const auto& user : listed->users) {
+        if (user.id == g.remote_id && user.mark && user.mark->owner != mark.owner)
+            co_return policy::failure{.code = policy::errc::refused,
+                                      .context = name.text() + ": user " + user.id +
+                                                 " now carries the mark of owner " + user.mark->owner +
+                                                 " and is not deleted",
+                                      .kind = policy::retry::never};
+        if (user.mark == mark && user.id != g.remote_id) ids.push_back(user.id);
+    }
+    for (const auto& id : ids)
+        if (auto gone = co_await delete_remote(address, g.where.instance_id, id); !gone)
+            co_return gone.error();
+    co_return policy::result<void>();
+}
+
+io::task<void> executor::remove(const policy::action& a)
+{
+    const auto generations = world_.user(a.name).generations;
+    for (const auto& g : generations) {
+        if (g.lost_at || (g.remote_id.empty() && !g.submitted_at)) continue;
+        if (auto gone = co_await delete_all_of(a.name, g); !gone) co_return gone.error();
+        world_.user(a.name).find(g.id)->lost_at = now();
+        if (auto saved = co_await world_.save(a.name); !saved) co_return saved.error();
+    }
+    io::log(io::severity::info, io::events::removed, {a.name.exposure, a.name.user},
+            a.name.text() + ": removed from the platform: " + a.sentence);
+    co_return policy::result<void>();
+}
+
+io::task<void> executor::forget(const policy::action& a)
+{
+    const auto user = world_.user(a.name);
+    std::vector<std::string> ids{user.current, user.previous};
+    for (const auto& g : user.generations)
+        ids.push_back(g.id);
+    std::erase(ids, "");
+    auto& outside = world_.outside();
+    auto gone = co_await io::offload(pool(), [&]() -> policy::result<void> {
+        if (!user.entry.directory.empty() && !user.current.empty())
+            if (auto left = outside.publisher.withdraw(user.entry.directory, ids); !left) return left.error();
+        return outside.store.erase(a.name);
+    });
+    if (gone) world_.stored().users.erase(a.name);
+    co_return gone;
+}
+
+}  // namespace reconcile

@@ -1,0 +1,298 @@
+#include "agent/reconcile/pass.hpp"
+
+#include "agent/io/async.hpp"
+#include "agent/io/log.hpp"
+#include "agent/io/log_events.hpp"
+#include "agent/reconcile/look.hpp"
+#include "policy/backoff.hpp"
+#include "policy/fingerprint.hpp"
+#include "policy/limits.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace reconcile {
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr std::size_t parallel_users = 64;
+constexpr int patient_attempts = 3;  // of one step, while a person waits
+constexpr std::array<policy::span, 2> patient_waits = {1s, 3s};
+constexpr policy::span granting_wait = 5s;  // the broker may still be told of the new user
+constexpr auto first_poll = 100ms;          // IN PROGRESS: the first look again, then rarer
+constexpr auto last_poll = std::chrono::milliseconds(policy::limits::poll_last);
+constexpr int rounds_without_look = 32;  // a plan that never ends is a bug, not a busy loop
+
+std::optional<policy::instant> expiry_of(const policy::stored_user& user)
+{
+    const auto* current = user.find(user.current);
+    if (!current || !current->certificate) return std::nullopt;
+    return current->certificate->expiry();
+}
+
+bool is_hooks(const policy::action& a)
+{
+    return a.kind == policy::action_kind::deploy;
+}
+
+std::optional<policy::failure_memory>& memory_of(policy::stored_user& user, const policy::action& a)
+{
+    if (is_hooks(a)) return user.deploy_failure;
+    return a.kind == policy::action_kind::retire || a.kind == policy::action_kind::retire_surplus
+               ? user.clear_failure
+               : user.failure;
+}
+
+// True when the kept verdict changed.
+bool update_verdict(std::optional<policy::verdict>& kept, bool blocked, policy::reason why,
+                    const std::string& sentence, policy::instant now)
+{
+    if (!blocked) {
+        const bool was = kept.has_value();
+        kept.reset();
+        return was;
+    }
+    if (kept && kept->reason == policy::word_of(why) && kept->sentence == sentence) return false;
+    kept = policy::verdict{.reason = policy::word_of(why), .sentence = sentence, .since = now};
+    return true;
+}
+
+}  // namespace
+
+exposure_pass::exposure_pass(world& w, std::string exposure, step_listener listener)
+    : world_(w), executor_(w), exposure_(std::move(exposure)), listener_(std::move(listener))
+{
+}
+
+io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
+{
+    pass_outcome outcome;
+    co_await world_.inspect_outputs(exposure_);
+    co_await follow_entries();
+    outcome.look_failed = co_await look_again(options);
+
+    bool onboarding = false;
+    for (int round = 0; round < rounds_without_look && !onboarding; ++round) {
+        auto steps = mine(plan(options), options);
+        if (steps.empty()) break;
+        outcome.acted = true;
+        onboarding =
+            std::ranges::any_of(steps, [](const auto& a) { return a.kind == policy::action_kind::onboard; });
+        co_await perform_all(std::move(steps), options);
+    }
+    outcome.plan = plan(options);
+    co_await keep_verdicts(outcome.plan);
+    if (outcome.acted) poll_ = 0ms;
+    outcome.soon = next_look(outcome, onboarding, options);
+    co_return outcome;
+}
+
+policy::plan_result exposure_pass::plan(const pass_options& options) const
+{
+    return policy::plan(world_.desired(), world_.observed(), world_.stored(), world_.outside().clock.now(),
+                        options.plan);
+}
+
+// A user that left the file keeps what its last entry said.
+io::awaitable<void> exposure_pass::follow_entries()
+{
+    std::vector<policy::user_name> changed;
+    for (auto& [name, user] : world_.stored().users) {
+        const auto* want = name.exposure == exposure_ ? world_.wanted(name) : nullptr;
+        if (!want || !user.unreadable.empty()) continue;
+        if (user.entry.retire_after == want->rotation.retire_after && user.entry.hooks == want->hooks)
+            continue;
+        user.entry.retire_after = want->rotation.retire_after;
+        user.entry.hooks = want->hooks;
+        changed.push_back(name);
+    }
+    for (const auto& name : changed)
+        if (auto saved = co_await world_.save(name); !saved)
+            io::log(io::severity::error, saved.error().context);
+}
+
+io::awaitable<std::optional<policy::failure>> exposure_pass::look_again(const pass_options& options)
+{
+    const auto* exposure = world_.exposure(exposure_);
+    if (!exposure) co_return std::nullopt;
+    const auto wanted = *exposure;
+    auto seen = co_await look(world_.outside().api, wanted, known_ids(world_.stored(), wanted),
+                              world_.outside().clock.now());
+    world_.observed().clock_ahead = world_.outside().api.clock_ahead();
+    const auto failed = seen.error;
+    const bool has_instance = !seen.instances.empty();
+    world_.observed().exposures[exposure_] = std::move(seen);
+    if (failed) {
+        co_await remember_look(*failed, options);
+    } else {
+        look_attempts_ = 0;
+        if (has_instance) co_await forget_look_failure();
+    }
+    co_return failed;
+}
+
+io::awaitable<void> exposure_pass::remember_look(policy::failure failed, const pass_options& options)
+{
+    if (failed.code == policy::errc::stopping) co_return;
+    ++look_attempts_;
+    auto& record = world_.exposure_record(*world_.exposure(exposure_));
+    const bool news = !record.failure || record.failure->sentence != failed.context;
+    record.failure = policy::remember(record.failure, failed, record.where.base_url, std::nullopt,
+                                      world_.outside().clock.now());
+    if (news && !options.patient)
+        io::log(io::severity::warning, io::events::request_failed, {exposure_}, failed.context);
+    if (auto saved = co_await world_.save_exposure(exposure_); !saved)
+        io::log(io::severity::error, saved.error().context);
+}
+
+io::awaitable<void> exposure_pass::forget_look_failure()
+{
+    const auto record = world_.stored().exposures.find(exposure_);
+    if (record == world_.stored().exposures.end() || !record->second.failure) co_return;
+    record->second.failure.reset();
+    io::log(io::severity::info, io::events::recovered, {exposure_},
+            "exposure " + exposure_ + " answers again");
+    if (auto saved = co_await world_.save_exposure(exposure_); !saved)
+        io::log(io::severity::error, saved.error().context);
+}
+
+std::vector<policy::action> exposure_pass::mine(policy::plan_result plan, const pass_options& options) const
+{
+    std::erase_if(plan.actions, [&](const policy::action& a) {
+        if (a.name.exposure != exposure_) return true;
+        return !a.name.user.empty() && !options.only.empty() && !options.only.contains(a.name);
+    });
+    return std::move(plan.actions);
+}
+
+// Exposure-wide steps first; then users side by side, each user's own steps one after the other.
+io::awaitable<void> exposure_pass::perform_all(std::vector<policy::action> actions, pass_options options)
+{
+    std::map<std::string, std::vector<policy::action>> by_user;
+    for (auto& a : actions)
+        by_user[a.name.user].push_back(std::move(a));
+    if (auto wide = by_user.extract(""); !wide.empty())
+        co_await perform_in_order(std::move(wide.mapped()), options);
+
+    std::vector<std::vector<policy::action>> users;
+    for (auto& [name, steps] : by_user)
+        users.push_back(std::move(steps));
+    co_await io::for_each_parallel(parallel_users, users.size(), [&](std::size_t i) -> io::awaitable<void> {
+        co_await perform_in_order(std::move(users[i]), options);
+    });
+}
+
+io::awaitable<void> exposure_pass::perform_in_order(std::vector<policy::action> steps, pass_options options)
+{
+    for (const auto& step : steps) {
+        if (listener_) listener_(step, nullptr);
+        const auto outcome = co_await executor_.perform(step);
+        if (listener_) listener_(step, &outcome);
+        if (outcome) continue;
+        co_await remember_failure(step, outcome.error(), options);
+        co_return;
+    }
+}
+
+io::awaitable<void> exposure_pass::remember_failure(policy::action step, policy::failure failed,
+                                                    pass_options options)
+{
+    if (failed.code == policy::errc::stopping) co_return;
+    if (step.name.user.empty()) {
+        co_await remember_look(std::move(failed), options);
+        co_return;
+    }
+    auto& user = world_.user(step.name);
+    const auto* exposure = world_.exposure(exposure_);
+    const auto* want = world_.wanted(step.name);
+    const auto print = exposure && want ? policy::entry_fingerprint(*exposure, *want) : "";
+    auto& memory = memory_of(user, step);
+    const bool news = !memory || memory->sentence != failed.context;
+    const auto now = world_.outside().clock.now();
+    memory = policy::remember(memory, failed, print, expiry_of(user), now);
+
+    // A refusal of the broker that may still be granted is waited for, not counted.
+    const bool granting = failed.code == policy::errc::probe_refused && failed.kind == policy::retry::later;
+    const int attempt = granting ? 1 : ++attempts_[step.name];
+    const bool again = options.patient && failed.kind == policy::retry::later && attempt < patient_attempts;
+    if (again)
+        memory->next_attempt =
+            now + std::max(granting ? granting_wait : patient_waits.at(static_cast<std::size_t>(attempt - 1)),
+                           failed.retry_after.value_or(0s));
+    else
+        failed_[step.name] = failed.context;
+    if (news && !options.patient)
+        io::log(io::severity::warning,
+                is_hooks(step) ? io::events::deploy_failed : io::events::request_failed,
+                {step.name.exposure, step.name.user, step.generation}, failed.context);
+    if (auto saved = co_await world_.save(step.name); !saved)
+        io::log(io::severity::error, saved.error().context);
+}
+
+// What waits for a person is written down, once, so that `status` can show it without asking anybody.
+io::awaitable<void> exposure_pass::keep_verdicts(policy::plan_result plan)
+{
+    for (const auto& view : plan.users) {
+        if (view.name.exposure != exposure_ || view.finding == policy::reason::unreachable) continue;
+        const auto user = world_.stored().users.find(view.name);
+        if (!view.blocked && (user == world_.stored().users.end() || !user->second.blocked)) continue;
+        auto& record = world_.user(view.name);
+        if (!record.unreadable.empty() || !update_verdict(record.blocked, view.blocked, view.finding,
+                                                          view.sentence, world_.outside().clock.now()))
+            continue;
+        if (record.blocked)
+            io::log(io::severity::warning, io::events::blocked, {exposure_, view.name.user},
+                    view.name.text() + " is blocked: " + view.sentence);
+        if (auto saved = co_await world_.save(view.name); !saved)
+            io::log(io::severity::error, saved.error().context);
+    }
+    for (const auto& view : plan.exposures) {
+        if (view.exposure != exposure_ || view.finding == policy::reason::unreachable) continue;
+        const auto kept = world_.stored().exposures.find(exposure_);
+        if (!view.blocked && (kept == world_.stored().exposures.end() || !kept->second.blocked)) continue;
+        auto& record = world_.exposure_record(*world_.exposure(exposure_));
+        if (!update_verdict(record.blocked, view.blocked, view.finding, view.sentence,
+                            world_.outside().clock.now()))
+            continue;
+        if (record.blocked)
+            io::log(io::severity::error, io::events::incident, {exposure_},
+                    "exposure " + exposure_ + ": " + view.sentence);
+        if (auto saved = co_await world_.save_exposure(exposure_); !saved)
+            io::log(io::severity::error, saved.error().context);
+    }
+}
+
+std::optional<std::chrono::milliseconds> exposure_pass::next_look(const pass_outcome& outcome,
+                                                                  bool onboarding,
+                                                                  const pass_options& options)
+{
+    const auto now = world_.outside().clock.now();
+    std::optional<std::chrono::milliseconds> soon;
+    const auto at_latest = [&](std::chrono::milliseconds wait) {
+        soon = std::min(soon.value_or(wait), wait);
+    };
+    if (outcome.plan.waits_for_platform || onboarding) {
+        poll_ = poll_ == 0ms ? first_poll : std::min(poll_ * 3 / 2, last_poll);
+        at_latest(poll_);
+    }
+    if (!options.patient) return soon;
+
+    const bool tries_left = look_attempts_ > 0 && look_attempts_ < patient_attempts;
+    if ((outcome.look_failed && outcome.look_failed->kind == policy::retry::later && tries_left) ||
+        (onboarding && tries_left))
+        at_latest(
+            std::max<policy::span>(patient_waits.at(static_cast<std::size_t>(look_attempts_ - 1)),
+                                   outcome.look_failed ? outcome.look_failed->retry_after.value_or(0s) : 0s));
+    for (const auto& [name, user] : world_.stored().users) {
+        if (name.exposure != exposure_ || failed_.contains(name) ||
+            (!options.only.empty() && !options.only.contains(name)))
+            continue;
+        for (const auto* memory : {&user.failure, &user.deploy_failure, &user.clear_failure})
+            if (*memory && (*memory)->next_attempt)
+                at_latest(std::max<std::chrono::milliseconds>(*(*memory)->next_attempt - now, first_poll));
+    }
+    return soon;
+}
+
+}  // namespace reconcile

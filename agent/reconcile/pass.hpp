@@ -1,0 +1,69 @@
+#pragma once
+
+#include "agent/reconcile/execute.hpp"
+#include "agent/reconcile/report.hpp"
+#include "policy/plan.hpp"
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+
+// One exposure, pass after pass: look, plan, perform, look again. The daemon sleeps between passes,
+// `reconcile` repeats them until nothing is left to do.
+
+namespace reconcile {
+
+struct pass_options {
+    policy::plan_options plan;
+    std::set<policy::user_name> only;  // empty: every user
+    bool patient = false;              // a person waits: failed steps are tried again soon, a few times
+};
+
+// What one pass left: whether to look again, and when.
+struct pass_outcome {
+    policy::plan_result plan;                       // the last one, with nothing left to do now
+    std::optional<policy::failure> look_failed;     // the exposure could not be looked at
+    std::optional<std::chrono::milliseconds> soon;  // something is on its way: look again then
+    bool acted = false;
+};
+
+// Told of every step as it begins and ends, for progress bars and metrics.
+using step_listener = std::function<void(const policy::action&, const policy::result<void>* outcome)>;
+
+class exposure_pass {
+public:
+    exposure_pass(world& w, std::string exposure, step_listener listener = {});
+
+    io::awaitable<pass_outcome> run(pass_options);
+
+    // Users whose steps failed for good in this run of a person's, with the last sentence.
+    const std::map<policy::user_name, std::string>& failed() const { return failed_; }
+
+private:
+    policy::plan_result plan(const pass_options&) const;
+    std::vector<policy::action> mine(policy::plan_result, const pass_options&) const;
+    io::awaitable<void> follow_entries();
+    io::awaitable<std::optional<policy::failure>> look_again(const pass_options&);
+    io::awaitable<void> remember_look(policy::failure, const pass_options&);
+    io::awaitable<void> forget_look_failure();
+    io::awaitable<void> perform_all(std::vector<policy::action>, pass_options);
+    io::awaitable<void> perform_in_order(std::vector<policy::action>, pass_options);
+    io::awaitable<void> remember_failure(policy::action, policy::failure, pass_options);
+    io::awaitable<void> keep_verdicts(policy::plan_result);
+    std::optional<std::chrono::milliseconds> next_look(const pass_outcome&, bool onboarding,
+                                                       const pass_options&);
+
+    world& world_;
+    executor executor_;
+    std::string exposure_;
+    step_listener listener_;
+    std::map<policy::user_name, int> attempts_;
+    std::map<policy::user_name, std::string> failed_;
+    int look_attempts_ = 0;
+    std::chrono::milliseconds poll_{0};
+};
+
+}  // namespace reconcile

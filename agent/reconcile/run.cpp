@@ -1,0 +1,120 @@
+#include "agent/reconcile/run.hpp"
+
+#include "agent/io/async.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+
+namespace reconcile {
+namespace {
+
+constexpr std::size_t parallel_exposures = 64;
+
+void forget_backoffs(world& w, const std::set<policy::user_name>& only)
+{
+    for (auto& [name, user] : w.stored().users) {
+        if (!only.empty() && !only.contains(name)) continue;
+        for (auto* memory : {&user.failure, &user.deploy_failure, &user.clear_failure})
+            if (*memory) (*memory)->next_attempt.reset();
+    }
+}
+
+std::set<std::string> exposures_of(const world& w, const std::set<policy::user_name>& only)
+{
+    if (only.empty()) return all_exposures(w);
+    std::set<std::string> names;
+    for (const auto& name : only)
+        names.insert(name.exposure);
+    return names;
+}
+
+bool is_waiting_by_choice(policy::reason why)
+{
+    return why == policy::reason::healthy || why == policy::reason::not_in_file ||
+           why == policy::reason::paused;
+}
+
+user_report judge(const world& w, const policy::outlook& view,
+                  const std::map<policy::user_name, std::string>& failed)
+{
+    user_report user{
+        .name = view.name, .converged = is_waiting_by_choice(view.finding), .sentence = view.sentence};
+    const auto stored = w.stored().users.find(view.name);
+    if (stored != w.stored().users.end()) {
+        const auto* current = stored->second.find(stored->second.current);
+        const bool hooks_pending = w.wanted(view.name) && current && !current->deployed_at;
+        if (hooks_pending || stored->second.clear_failure) user.converged = false;
+        if (hooks_pending && stored->second.deploy_failure)
+            user.sentence = stored->second.deploy_failure->sentence;
+    }
+    if (const auto failure = failed.find(view.name); failure != failed.end()) {
+        user.converged = false;
+        user.sentence = failure->second;
+    }
+    return user;
+}
+
+// Passes over one exposure until there is nothing to wait for, or time is over.
+io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options options,
+                                 policy::instant deadline, step_listener listener, report& into)
+{
+    exposure_pass pass(w, exposure, std::move(listener));
+    pass_outcome last;
+    for (;;) {
+        last = co_await pass.run(options);
+        if (!last.soon || w.outside().clock.now() + std::chrono::ceil<policy::span>(*last.soon) > deadline)
+            break;
+        if (auto slept = co_await w.outside().clock.sleep_for(*last.soon); !slept) break;
+    }
+    if (last.look_failed)
+        into.exposures.emplace(exposure, *last.look_failed);
+    else
+        ++into.reached;
+    for (const auto& view : last.plan.exposures)
+        if (view.exposure == exposure && view.blocked) into.incidents.emplace(exposure, view.sentence);
+    for (const auto& view : last.plan.users)
+        if (view.name.exposure == exposure && (options.only.empty() || options.only.contains(view.name)))
+            into.users.push_back(judge(w, view, pass.failed()));
+}
+
+}  // namespace
+
+io::awaitable<report> run(world& w, run_options options, step_listener listener)
+{
+    forget_backoffs(w, options.only);
+    const auto names = exposures_of(w, options.only);
+    const std::vector<std::string> exposures(names.begin(), names.end());
+    const auto deadline = w.outside().clock.now() + options.timeout;
+    const pass_options pass{.plan = options.plan, .only = options.only, .patient = true};
+    report total;
+    co_await io::for_each_parallel(
+        parallel_exposures, exposures.size(), [&](std::size_t i) -> io::awaitable<void> {
+            co_await run_exposure(w, exposures[i], pass, deadline, listener, total);
+        });
+    std::ranges::sort(total.users, {}, &user_report::name);
+    co_return total;
+}
+
+policy::result<void> check_names(const world& w, const std::set<policy::user_name>& names)
+{
+    for (const auto& name : names)
+        if (!w.wanted(name) && !w.stored().users.contains(name))
+            return policy::failure{
+                .code = policy::errc::usage,
+                .context = name.text() + ": the configuration names no such user (exposure/user)",
+                .kind = policy::retry::never};
+    return {};
+}
+
+std::set<std::string> all_exposures(const world& w)
+{
+    std::set<std::string> names;
+    for (const auto& exposure : w.desired().exposures)
+        names.insert(exposure.name);
+    for (const auto& [name, user] : w.stored().users)
+        names.insert(name.exposure);
+    return names;
+}
+
+}  // namespace reconcile

@@ -1,0 +1,25 @@
+#pragma once
+
+#include "agent/reconcile/pass.hpp"
+#include "agent/reconcile/report.hpp"
+
+// `reconcile`: every exposure side by side, pass after pass, until everything is converged or has failed.
+
+namespace reconcile {
+
+struct run_options {
+    policy::plan_options plan;
+    std::set<policy::user_name> only;  // empty: every user, and every credential
+    policy::span timeout = std::chrono::minutes(15);
+};
+
+// Waits for IN PROGRESS, for hooks and short retries; not for a retire_after still to come. Skips back-offs.
+io::awaitable<report> run(world&, run_options, step_listener = {});
+
+// Names that the file or the private store know; errc::usage for one that neither does.
+policy::result<void> check_names(const world&, const std::set<policy::user_name>&);
+
+// Every exposure of the file, and those that only the private store still knows users of.
+std::set<std::string> all_exposures(const world&);
+
+}  // namespace reconcile

@@ -1,0 +1,180 @@
+#include "policy/standing.hpp"
+
+#include "policy/checks.hpp"
+#include "policy/dates.hpp"
+#include "policy/facts.hpp"
+
+#include <algorithm>
+
+namespace policy {
+namespace {
+
+void judge_failures(standing& s, const stored_user& have)
+{
+    for (const auto* memory : {&have.failure, &have.deploy_failure, &have.clear_failure}) {
+        if (!*memory) continue;
+        s.failures += (*memory)->count;
+        if (s.last_error.empty()) s.last_error = (*memory)->sentence;
+        if ((*memory)->next_attempt && (!s.next_attempt || *(*memory)->next_attempt < *s.next_attempt))
+            s.next_attempt = (*memory)->next_attempt;
+    }
+}
+
+deploy_state deploy_of(const facts& f)
+{
+    const auto& hooks = f.want ? f.want->hooks : f.have->entry.hooks;
+    if (!f.current || (hooks.empty() && f.current->deployed_at)) return deploy_state::none;
+    if (f.current->deployed_at) return deploy_state::done;
+    return f.have->deploy_failure ? deploy_state::failed : deploy_state::pending;
+}
+
+std::vector<retiring_user> retiring_of(const facts& f)
+{
+    std::vector<retiring_user> found;
+    const auto pause = f.want ? f.want->rotation.retire_after : f.have->entry.retire_after;
+    for (const auto& g : f.have->generations) {
+        if (g.remote_id.empty() || g.lost_at || (f.want && !is_left_over(f, g))) continue;
+        const auto since =
+            f.want ? (f.current ? f.current->deployed_at : std::nullopt) : f.have->unwanted_since;
+        if (since) found.push_back({g.remote_id, g.sent.common_name, *since + pause});
+    }
+    return found;
+}
+
+void set(standing& s, user_state state, reason why, std::string sentence, bool attention)
+{
+    s.state = state;
+    s.reason = word_of(why);
+    s.sentence = std::move(sentence);
+    s.attention = attention;
+}
+
+bool waits_for_person(const std::optional<failure_memory>& memory)
+{
+    return memory && memory->kind != retry::later;
+}
+
+// From the most to the least pressing.
+void judge_state(standing& s, const facts& f, const stored_exposure* exposure)
+{
+    const auto* have = f.have;
+    const bool unreachable = exposure && exposure->failure;
+    const bool expired = f.current && f.current->certificate && f.current->certificate->expiry() <= f.now;
+    if (have && !have->unreadable.empty())
+        return set(s, user_state::blocked, reason::record_unreadable, have->unreadable, true);
+    if (!f.want && f.wanted.reconcile.prune && !(have->blocked))
+        return set(s, user_state::removing, reason::not_in_file, "the file does not name it any more", false);
+    if (have && have->blocked) {
+        set(s, user_state::blocked, reason::healthy, have->blocked->sentence,
+            have->blocked->reason != word_of(reason::paused));
+        s.reason = have->blocked->reason;
+        return;
+    }
+    if (exposure && exposure->blocked && !f.current) {
+        set(s, user_state::blocked, reason::healthy, exposure->blocked->sentence, true);
+        s.reason = exposure->blocked->reason;
+        return;
+    }
+    if (have && waits_for_person(have->failure)) {
+        set(s, user_state::blocked, reason::backing_off, have->failure->sentence, true);
+        s.reason = name_of(have->failure->code);
+        return;
+    }
+    if (expired)
+        return set(s, user_state::expired, reason::expired,
+                   "its certificate expired at " + format_utc(f.current->certificate->expiry()), true);
+    if (have && (have->failure || have->deploy_failure)) {
+        const auto& memory = have->failure ? have->failure : have->deploy_failure;
+        set(s, user_state::failing, reason::backing_off, memory->sentence, true);
+        s.reason = name_of(memory->code);
+        return;
+    }
+    const bool due = s.rotate_at && *s.rotate_at <= f.now;
+    if (unreachable && (!f.current || due)) {
+        set(s, f.current || f.pending ? user_state::failing : user_state::absent, reason::unreachable,
+            exposure->failure->sentence, true);
+        s.last_error = exposure->failure->sentence;
+        s.next_attempt = exposure->failure->next_attempt;
+        return;
+    }
+    if (f.pending)
+        return set(s, user_state::issuing, reason::waiting_ready, "a new certificate is on its way", false);
+    if (!f.current) return set(s, user_state::absent, reason::absent, "it has no certificate yet", true);
+    if (due)
+        return set(s, user_state::due, reason::rotation_due,
+                   "its certificate was due at " + format_utc(*s.rotate_at), false);
+    if (have->output != output_condition::sound && have->output != output_condition::changed)
+        return set(s, user_state::valid, reason::output_damaged, have->output_detail, true);
+    set(s, user_state::valid, reason::healthy, "its certificate is in use and not due", false);
+}
+
+standing stand(const desired_state& desired, const stored_state& stored, const user_name& name, instant now)
+{
+    const auto f = join(desired, {}, stored, name, now, {});
+    const auto exposure = stored.exposures.find(name.exposure);
+    standing s{.name = name, .current = f.current, .pending = f.pending};
+    if (f.have) {
+        s.rotate_at = due_at(f);
+        s.deploy = deploy_of(f);
+        s.retiring = retiring_of(f);
+        judge_failures(s, *f.have);
+    }
+    judge_state(s, f, exposure == stored.exposures.end() ? nullptr : &exposure->second);
+    return s;
+}
+
+}  // namespace
+
+const char* word_of(user_state state) noexcept
+{
+    switch (state) {
+        case user_state::absent:
+            return "absent";
+        case user_state::issuing:
+            return "issuing";
+        case user_state::valid:
+            return "valid";
+        case user_state::due:
+            return "due";
+        case user_state::expired:
+            return "expired";
+        case user_state::failing:
+            return "failing";
+        case user_state::blocked:
+            return "blocked";
+        case user_state::removing:
+            return "removing";
+    }
+    return "";
+}
+
+const char* word_of(deploy_state state) noexcept
+{
+    switch (state) {
+        case deploy_state::none:
+            return "none";
+        case deploy_state::done:
+            return "done";
+        case deploy_state::pending:
+            return "pending";
+        case deploy_state::failed:
+            return "failed";
+    }
+    return "";
+}
+
+std::vector<standing> standings(const desired_state& desired, const stored_state& stored, instant now)
+{
+    std::vector<standing> all;
+    std::set<user_name> named;
+    for (const auto& exposure : desired.exposures)
+        for (const auto& user : exposure.users) {
+            named.insert({exposure.name, user.name});
+            all.push_back(stand(desired, stored, {exposure.name, user.name}, now));
+        }
+    for (const auto& [name, user] : stored.users)
+        if (!named.contains(name)) all.push_back(stand(desired, stored, name, now));
+    return all;
+}
+
+}  // namespace policy
