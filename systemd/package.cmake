@@ -4,12 +4,12 @@ set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME exposure-agent)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT "exposure-agent maintainers <exposure-agent@example.com>")
-set(CPACK_PACKAGE_HOMEPAGE_URL https://exposure-agent.example.com/)
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "keeps Kafka client certificates of an event exposure service fresh")
-set(CPACK_PACKAGE_DESCRIPTION "A small daemon that requests, proves, publishes, rotates and retires the TLS client
-certificates with which Kafka clients read a cloud platform's exposed logs,
-health and lifecycle events. It reads one YAML file, keeps every certificate
-fresh without a person, and tells systemd, the journal and Prometheus how it is.
+set(CPACK_PACKAGE_DESCRIPTION "A small daemon that requests, proves, publishes, rotates and retires the
+TLS client certificates with which Kafka clients read a cloud platform's
+exposed logs, health and lifecycle events. It reads one YAML file, keeps
+every certificate fresh without a person, and tells systemd, the journal
+and Prometheus how it is.
 .
 It starts once /etc/exposure-agent/agent.yaml exists.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)

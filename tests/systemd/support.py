@@ -5,6 +5,7 @@ import fcntl
 import hashlib
 import os
 import pathlib
+import platform
 import shutil
 import subprocess
 import sys
@@ -74,7 +75,7 @@ def debian_root(packages):
     """A clean Debian of this host's release with these packages, made once and kept in the user's cache."""
     require_root()
     require("debootstrap")
-    release = dict(line.rstrip().split("=", 1) for line in open("/etc/os-release") if "=" in line)
+    release = platform.freedesktop_os_release()
     if release.get("ID") != "debian":
         raise unittest.SkipTest("the clean root has to match this host's libraries, and this host is not Debian")
     suite = release["VERSION_CODENAME"]
