@@ -210,6 +210,7 @@ void fields_of(Codec& field, T& v)
 {
     field("name", v.name);
     field("where", v.where);
+    field("onboarding_since", v.onboarding_since);
     field("failure", v.failure);
     field("blocked", v.blocked);
 }

@@ -138,8 +138,8 @@ public:
     }
     void fill(stored_exposure& v)
     {
-        auto& [name, where, failed, blocked, unreadable] = v;
-        all(name, where, failed, blocked);
+        auto& [name, where, onboarding_since, failed, blocked, unreadable] = v;
+        all(name, where, onboarding_since, failed, blocked);
         static_cast<void>(unreadable);
     }
 
