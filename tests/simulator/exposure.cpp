@@ -161,18 +161,21 @@ response exposure_service::list_users(const route& to)
 {
     const auto& home = expect_instance(to);
     if (rules().list == "html") return html_response(200, "Sign in");
-    json::array items;
+    // Written item by item: one document of a thousand users costs several times as much.
+    std::string body = R"({"items":[)";
+    std::int64_t count = 0;
     const auto now = now_ms();
     for (const auto& each : users_) {
         if (each.instance != home.id || now < each.created_ms + each.list_lag_ms) continue;
-        if (rules().list == "empty") break;
-        if (rules().list == "cut" && std::ssize(items) >= rules().list_limit) break;
-        items.push_back(view_of(each, rules()));
+        if (rules().list == "empty" || (rules().list == "cut" && count == rules().list_limit)) break;
+        if (count++ != 0) body += ',';
+        body += json::serialize(view_of(each, rules()));
     }
-    json::object body{{"items", std::move(items)}};
+    body += ']';
     for (const auto& [key, value] : rules().list_fields)
-        body[key] = value;
-    return json_response(200, body);
+        body.append(",").append(json::serialize(json::value(key))).append(":").append(json::serialize(value));
+    body += '}';
+    return {.status = 200, .fields = {{"Content-Type", "application/json"}}, .body = std::move(body)};
 }
 
 response exposure_service::create_user(const route& to, const request& incoming, const std::string& person,

@@ -164,14 +164,17 @@ json::object view_of(const instance& shown, const exposure_behaviour& rules)
 
 json::object view_of(const user& shown, const exposure_behaviour& rules)
 {
-    json::object view{{"id", shown.id}, {"name", shown.name}, {"status", status_of(shown, rules)}};
-    view.reserve(20);
+    const auto status = status_of(shown, rules);
+    json::object view(20);
+    view["id"] = shown.id;
+    view["name"] = shown.name;
+    view["status"] = status;
     view["description"] = shown.description;
     view["consumerGroup"] = shown.consumer_group;
     put_optional(view, "createdBy", shown.created_by, rules.optional_fields);
     put_group(view, *shown.service, shown.group_id, shown.group_name, rules.group);
     put_contact(view, shown.email, rules.contact);
-    if (status_of(shown, rules) == "READY") {
+    if (status == "READY") {
         put_date(view, "creationDate", shown.created_ms, rules.date_format);
         put_date(view, "expirationDate", shown.expires_ms + rules.expiration_offset_s * 1000,
                  rules.date_format);

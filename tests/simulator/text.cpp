@@ -150,7 +150,7 @@ std::string percent_encode(std::string_view text)
         if (unreserved.find(c) != std::string_view::npos)
             encoded += c;
         else
-            encoded += "%" + to_hex({&c, 1});
+            encoded.append("%").append(to_hex({&c, 1}));
     }
     return encoded;
 }
