@@ -350,11 +350,11 @@ class Agent:
         return json.loads(self.run(*arguments, "-o", "json", expect=expect).stdout)
 
     def start(self, *arguments, environment=None):
-        """Starts a verb (such as `run`) and returns the process; standard error goes to `agent.log`."""
-        log = open(self.directory / "agent.log", "ab")  # closed with the process object
-        return subprocess.Popen(
-            self.command(*arguments), stdout=log, stderr=log, env=self.environment(environment)
-        )
+        """Starts a verb (such as `run`) and returns the process; what it says goes to `agent.log`."""
+        with open(self.directory / "agent.log", "ab") as log:
+            return subprocess.Popen(
+                self.command(*arguments), stdout=log, stderr=log, env=self.environment(environment)
+            )
 
     def environment(self, more=None):
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "ASAN_OPTIONS") if name in os.environ}

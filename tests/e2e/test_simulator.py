@@ -220,6 +220,9 @@ class ExposureTest(SimulatorCase):
         self.assertEqual(self.call("POST", f"{home}/users", body).status, 201)
         body = {**body, "csr": encode_csr(pem), "contact.email": "soc@example.com"}
         del body["contact"]
+        self.platform.behave(exposure={"csr_encoding": "der"})
+        self.assertEqual(self.call("POST", f"{home}/users", body).status, 400)
+        self.platform.behave(exposure={"csr_encoding": "pem"})
         self.assertEqual(self.call("POST", f"{home}/users", body).status, 201)
 
     def test_certificate_formats(self):
@@ -330,6 +333,20 @@ class ExposureTest(SimulatorCase):
         self.assertEqual(self.platform.state()["deleted_users"][0]["by"], "control")
         self.assertEqual(self.platform.delete_instances(variant="log"), 1)
         self.assertEqual(self.call("GET", INSTANCES).json["items"], [])
+
+    def test_a_second_instance(self):
+        homes = [self.platform.put_instance(), self.platform.put_instance(status="IN PROGRESS")]
+        self.assertEqual([i["id"] for i in self.call("GET", INSTANCES).json["items"]], homes)
+        self.assertEqual(self.call("GET", f"{INSTANCES}/{homes[1]}").json["status"], "IN PROGRESS")
+        self.assertEqual(self.call("POST", f"{INSTANCES}/{homes[1]}/users", self.user_body("early")).status, 409)
+
+    def test_certificates_signed_again(self):
+        user = self.platform.put_user()
+        self.platform.change_user(user, lifetime_s=3600)
+        shown = self.platform.users()[0]
+        harness.openssl("x509", "-noout", "-checkend", "3500", stdin=shown["certificate_pem"].encode())
+        with self.assertRaises(AssertionError):
+            harness.openssl("x509", "-noout", "-checkend", "3700", stdin=shown["certificate_pem"].encode())
 
     def test_tenants_and_unknown_addresses(self):
         self.platform.behave(tenants=["another"])

@@ -67,6 +67,7 @@ struct exposure_behaviour {
     std::string group{};            // variant | business-group | space-id | space | all | null | absent
     std::string optional_fields{};  // present | null | absent
     bool unknown_fields = false;
+    std::string csr_encoding{};  // any | pem | der: what a new user's csr must be
     bool show_csr = true;
     std::int64_t description_limit = 0;  // characters; 0: none
     std::int64_t surplus_users = 0;      // further users that one POST makes

@@ -11,19 +11,24 @@ namespace {
 
 constexpr std::size_t common_name_limit = 64;
 
-openssl::request_ptr parse(std::string_view posted)
+struct parsed {
+    openssl::request_ptr csr;
+    bool pem;
+};
+
+parsed parse(std::string_view posted)
 {
     if (posted.starts_with("-----BEGIN"))
         throw bad_request{"csr: not base64: the PEM text was sent as it is"};
     const auto bytes = base64_decode(posted);
     if (!bytes) throw bad_request{"csr: not base64"};
     const auto source = openssl::read_only(*bytes);
-    openssl::request_ptr read{bytes->find("-----BEGIN") != std::string::npos
-                                  ? PEM_read_bio_X509_REQ(source.get(), nullptr, nullptr, nullptr)
-                                  : d2i_X509_REQ_bio(source.get(), nullptr)};
+    const bool pem = bytes->find("-----BEGIN") != std::string::npos;
+    openssl::request_ptr csr{pem ? PEM_read_bio_X509_REQ(source.get(), nullptr, nullptr, nullptr)
+                                 : d2i_X509_REQ_bio(source.get(), nullptr)};
     ERR_clear_error();
-    if (!read) throw bad_request{"csr: neither PEM nor DER of a certificate signing request"};
-    return read;
+    if (!csr) throw bad_request{"csr: neither PEM nor DER of a certificate signing request"};
+    return {.csr = std::move(csr), .pem = pem};
 }
 
 std::string common_name_of(X509_REQ* csr)
@@ -88,13 +93,14 @@ std::vector<std::string> check_extensions(X509_REQ* csr)
 
 signing_request read_signing_request(std::string_view posted, std::string_view prefix)
 {
-    const auto csr = parse(posted);
+    const auto [csr, pem] = parse(posted);
     openssl::key_ptr public_key{X509_REQ_get_pubkey(csr.get())};
     if (!public_key || X509_REQ_verify(csr.get(), public_key.get()) != 1) {
         ERR_clear_error();
         throw bad_request{"csr: the signature does not hold"};
     }
     signing_request read;
+    read.encoding = pem ? "pem" : "der";
     read.common_name = common_name_of(csr.get());
     check_common_name(read.common_name, prefix);
     read.oddities = check_extensions(csr.get());

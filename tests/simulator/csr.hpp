@@ -12,6 +12,7 @@ namespace simulator {
 
 struct signing_request {
     std::string common_name{};
+    std::string encoding{};           // pem | der
     std::string public_key_sha256{};  // hex, of the SubjectPublicKeyInfo
     openssl::key_ptr public_key{};
     std::vector<std::string> oddities{};  // accepted, but not what the reference asks for

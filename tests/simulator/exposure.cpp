@@ -87,12 +87,7 @@ try {
     if (!tenants.empty() && std::ranges::find(tenants, to.tenant) == tenants.end())
         return problem(403, "no access to the tenant " + to.tenant);
 
-    if (to.operation == "list_instances") {
-        json::array items;
-        if (const auto* home = find_instance(*to.service, to.tenant))
-            items.push_back(view_of(*home, rules()));
-        return json_response(200, json::object{{"items", std::move(items)}});
-    }
+    if (to.operation == "list_instances") return list_instances(to);
     if (to.operation == "create_instance") return create_instance(to, incoming, record);
     if (to.operation == "get_instance") return json_response(200, view_of(expect_instance(to), rules()));
     if (to.operation == "list_users") return list_users(to);
@@ -113,9 +108,10 @@ instance* exposure_service::find_instance(const variant& service, const std::str
 
 instance& exposure_service::expect_instance(const route& to)
 {
-    auto* home = find_instance(*to.service, to.tenant);
-    if (home == nullptr || home->id != to.instance) throw refusal{problem(404, "there is no such instance")};
-    return *home;
+    const auto found = std::ranges::find(instances_, to.instance, &instance::id);
+    if (found == instances_.end() || found->service != to.service || found->tenant != to.tenant)
+        throw refusal{problem(404, "there is no such instance")};
+    return *found;
 }
 
 user& exposure_service::expect_user(const route& to)
@@ -157,6 +153,15 @@ response exposure_service::create_instance(const route& to, const request& incom
     return created(home.id, home.name);
 }
 
+response exposure_service::list_instances(const route& to) const
+{
+    json::array items;
+    for (const auto& each : instances_) {
+        if (each.service == to.service && each.tenant == to.tenant) items.push_back(view_of(each, rules()));
+    }
+    return json_response(200, json::object{{"items", std::move(items)}});
+}
+
 response exposure_service::list_users(const route& to)
 {
     const auto& home = expect_instance(to);
@@ -188,6 +193,8 @@ response exposure_service::create_user(const route& to, const request& incoming,
     const auto posted = required_member(body, "csr");
     const auto description = text_member(body, "description");
     auto csr = read_signing_request(posted, name_prefix(*to.service, to.tenant));
+    if (rules().csr_encoding != "any" && rules().csr_encoding != csr.encoding)
+        return problem(400, "csr: expected base64 of " + rules().csr_encoding);
     record.violations.insert(record.violations.end(), csr.oddities.begin(), csr.oddities.end());
     if (status_of(home, rules()) != "READY") return problem(409, "the instance is not ready");
     for (const auto& each : users_) {
@@ -285,7 +292,10 @@ user& exposure_service::put_user(const json::object& wanted, const std::string& 
     made.list_lag_ms = 0;
     made.status = "READY";
     users_.push_back(std::move(made));
-    change_user(users_.back().id, wanted);
+    auto rest = wanted;
+    for (const auto* key : {"variant", "tenant", "csr", "common_name", "count"})
+        rest.erase(key);
+    change_user(users_.back().id, rest);
     return users_.back();
 }
 
@@ -293,7 +303,6 @@ instance& exposure_service::put_instance(const json::object& wanted)
 {
     const auto& service = find_variant(required_member(wanted, "variant"));
     const auto tenant = required_member(wanted, "tenant");
-    if (find_instance(service, tenant) != nullptr) throw bad_request{"the tenant has an instance already"};
     auto& made = add_instance(service, tenant);
     made.status = "READY";
     if (const auto status = text_member(wanted, "status"); !status.empty()) made.status = status;

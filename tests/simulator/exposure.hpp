@@ -67,7 +67,8 @@ public:
 
     // For the control API: a user as somebody else would have made it, under "csr" or a key of its own.
     user& put_user(const boost::json::object& wanted, const std::string& person);
-    instance& put_instance(const boost::json::object& wanted);
+    instance& put_instance(
+        const boost::json::object& wanted);  // also a second one, which the reference rules out
     void change_user(const std::string& id, const boost::json::object& change);
     std::size_t delete_users(const boost::json::object& filter);
     std::size_t delete_instances(const boost::json::object& filter);
@@ -85,6 +86,7 @@ private:
     user& expect_user(const route& to);
     instance& add_instance(const variant& service, const std::string& tenant);
     response create_instance(const route& to, const request& incoming, journal_record& record);
+    response list_instances(const route& to) const;
     response list_users(const route& to);
     response create_user(const route& to, const request& incoming, const std::string& person,
                          journal_record& record);

@@ -5,6 +5,7 @@
 #include <boost/json.hpp>
 
 #include <algorithm>
+#include <map>
 
 // What the control API and the state file see and change of the exposure services.
 
@@ -117,31 +118,25 @@ void exposure_service::change_user(const std::string& id, const json::object& ch
 {
     const auto found = std::ranges::find(users_, id, &user::id);
     if (found == users_.end()) throw bad_request{"there is no user " + id};
-    auto& target = *found;
-    for (const auto& [name, value] : change) {
-        const std::string_view key = name;
-        if (key == "name")
-            target.name = text_of(value);
-        else if (key == "description")
-            target.description = text_of(value);
-        else if (key == "consumer_group")
-            target.consumer_group = text_of(value);
-        else if (key == "email")
-            target.email = text_of(value);
-        else if (key == "created_by")
-            target.created_by = text_of(value);
-        else if (key == "status")
-            target.status = text_of(value);
+    static const std::map<std::string_view, std::string user::*> texts{
+        {"name", &user::name},
+        {"description", &user::description},
+        {"consumer_group", &user::consumer_group},
+        {"email", &user::email},
+        {"created_by", &user::created_by},
+        {"status", &user::status}};
+    for (const auto& [key, value] : change) {
+        if (const auto text = texts.find(key); text != texts.end())
+            (*found).*(text->second) = text_of(value);
         else if (key == "group_id")
-            target.group_id = value;
+            found->group_id = value;
         else if (key == "group_name")
-            target.group_name = value;
+            found->group_name = value;
         else if (key == "fields")
-            target.fields = value.as_object();
+            found->fields = value.as_object();
         else if (key == "lifetime_s")
-            reissue(target, value.to_number<std::int64_t>());
-        else if (key != "variant" && key != "tenant" && key != "csr" && key != "common_name" &&
-                 key != "count")
+            reissue(*found, value.to_number<std::int64_t>());
+        else
             throw bad_request{"a user has no \"" + std::string{key} + "\""};
     }
 }

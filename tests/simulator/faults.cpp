@@ -3,6 +3,7 @@
 #include <boost/json.hpp>
 
 #include <algorithm>
+#include <map>
 
 namespace simulator {
 
@@ -13,6 +14,11 @@ namespace {
 std::string text_of(const json::value& value)
 {
     return std::string{std::string_view{value.as_string()}};
+}
+
+std::vector<std::string> texts_of(const json::value& value)
+{
+    return value.is_string() ? std::vector{text_of(value)} : json::value_to<std::vector<std::string>>(value);
 }
 
 std::chrono::milliseconds milliseconds_of(const json::value& value)
@@ -29,6 +35,18 @@ response& replacement(effect& what)
     return *what.instead;
 }
 
+void set_headers(response& answer, const json::object& headers)
+{
+    for (const auto& [name, value] : headers)
+        answer.fields.emplace_back(name, text_of(value));
+}
+
+void set_redirect(response& answer, const std::string& target)
+{
+    answer.status = 302;
+    answer.fields.emplace_back("Location", target);
+}
+
 void set_body(response& answer, const json::value& body)
 {
     const bool plain = body.is_string();
@@ -39,13 +57,12 @@ void set_body(response& answer, const json::value& body)
 }
 
 // "before": the request is not processed. "after": it is, and only the answer is lost.
-void lose(effect& what, delivery how, const json::value& when)
+void lose(effect& what, delivery how, const std::string& when)
 {
-    const std::string text = text_of(when);
-    if (text != "before" && text != "after")
-        throw bad_request{"expected \"before\" or \"after\", not " + text};
+    if (when != "before" && when != "after")
+        throw bad_request{"expected \"before\" or \"after\", not " + when};
     what.how = how;
-    what.work = text == "after";
+    what.work = when == "after";
 }
 
 framing framing_of(const std::string& name)
@@ -75,60 +92,39 @@ void fault_rules::add(const json::value& rules)
 
 fault_rules::rule fault_rules::read(const json::object& given)
 {
-    rule r;
-    r.given = given;
-    // The keys that replace the answer come first: "process" speaks about them.
-    for (const auto& [name, value] : given) {
-        const std::string_view key = name;
-        if (key == "name")
-            r.what.rule = text_of(value);
-        else if (key == "method")
-            r.method = text_of(value);
-        else if (key == "path")
-            r.path = std::regex{text_of(value)};
-        else if (key == "operation" && value.is_string())
-            r.operations = {text_of(value)};
-        else if (key == "operation")
-            for (const auto& each : value.as_array())
-                r.operations.push_back(text_of(each));
-        else if (key == "nth")
-            r.nth = value.to_number<std::uint64_t>();
-        else if (key == "times")
-            r.times = value.to_number<std::uint64_t>();
-        else if (key == "sequence")
-            r.sequence = value.to_number<std::uint64_t>();
-        else if (key == "delay_ms")
-            r.what.delay = milliseconds_of(value);
-        else if (key == "delay_after_ms")
-            r.what.delay_after = milliseconds_of(value);
-        else if (key == "late_ms")
-            r.what.late = milliseconds_of(value);
-        else if (key == "status")
-            replacement(r.what).status = value.to_number<int>();
-        else if (key == "headers")
-            for (const auto& [field, text] : value.as_object())
-                replacement(r.what).fields.emplace_back(field, text_of(text));
-        else if (key == "body")
-            set_body(replacement(r.what), value);
-        else if (key == "redirect")
-            replacement(r.what) = {.status = 302, .fields = {{"Location", text_of(value)}}};
-        else if (key == "close")
-            lose(r.what, delivery::close, value);
-        else if (key == "reset")
-            lose(r.what, delivery::reset, value);
-        else if (key == "hang")
-            lose(r.what, delivery::hang, value);
-        else if (key == "truncate")
-            r.what.truncate = value.to_number<std::size_t>();
-        else if (key == "huge_bytes")
-            r.what.huge = value.to_number<std::size_t>();
-        else if (key == "framing")
-            r.what.frame = framing_of(text_of(value));
-        else if (key != "process")
-            throw bad_request{"a rule has no key \"" + std::string{key} + "\""};
+    using setter = void (*)(rule&, const json::value&);
+    static const std::map<std::string_view, setter> setters{
+        {"name", [](rule& r, const json::value& v) { r.what.rule = text_of(v); }},
+        {"method", [](rule& r, const json::value& v) { r.method = text_of(v); }},
+        {"path", [](rule& r, const json::value& v) { r.path = std::regex{text_of(v)}; }},
+        {"operation", [](rule& r, const json::value& v) { r.operations = texts_of(v); }},
+        {"nth", [](rule& r, const json::value& v) { r.nth = v.to_number<std::uint64_t>(); }},
+        {"times", [](rule& r, const json::value& v) { r.times = v.to_number<std::uint64_t>(); }},
+        {"sequence", [](rule& r, const json::value& v) { r.sequence = v.to_number<std::uint64_t>(); }},
+        {"delay_ms", [](rule& r, const json::value& v) { r.what.delay = milliseconds_of(v); }},
+        {"delay_after_ms", [](rule& r, const json::value& v) { r.what.delay_after = milliseconds_of(v); }},
+        {"late_ms", [](rule& r, const json::value& v) { r.what.late = milliseconds_of(v); }},
+        {"status", [](rule& r, const json::value& v) { replacement(r.what).status = v.to_number<int>(); }},
+        {"headers", [](rule& r, const json::value& v) { set_headers(replacement(r.what), v.as_object()); }},
+        {"body", [](rule& r, const json::value& v) { set_body(replacement(r.what), v); }},
+        {"redirect", [](rule& r, const json::value& v) { set_redirect(replacement(r.what), text_of(v)); }},
+        {"close", [](rule& r, const json::value& v) { lose(r.what, delivery::close, text_of(v)); }},
+        {"reset", [](rule& r, const json::value& v) { lose(r.what, delivery::reset, text_of(v)); }},
+        {"hang", [](rule& r, const json::value& v) { lose(r.what, delivery::hang, text_of(v)); }},
+        {"truncate", [](rule& r, const json::value& v) { r.what.truncate = v.to_number<std::size_t>(); }},
+        {"huge_bytes", [](rule& r, const json::value& v) { r.what.huge = v.to_number<std::size_t>(); }},
+        {"framing", [](rule& r, const json::value& v) { r.what.frame = framing_of(text_of(v)); }},
+        {"process", [](rule&, const json::value& v) { v.as_bool(); }},
+    };
+    rule read{.given = given};
+    for (const auto& [key, value] : given) {
+        const auto known = setters.find(key);
+        if (known == setters.end()) throw bad_request{"a rule has no key \"" + std::string{key} + "\""};
+        known->second(read, value);
     }
-    if (const auto* process = given.if_contains("process")) r.what.work = process->as_bool();
-    return r;
+    // Last, because an answer of the rule's own means that there is no work to do.
+    if (const auto* process = given.if_contains("process")) read.what.work = process->as_bool();
+    return read;
 }
 
 bool fault_rules::matches(const rule& candidate, const request& incoming, std::string_view operation)
