@@ -480,6 +480,8 @@ class TransportTest(SimulatorCase):
             self.platform.behave(server_certificate=kind)
             with self.assertRaisesRegex(ssl.SSLCertVerificationError, sentence):
                 self.call("GET", INSTANCES)
+        self.assertEqual(self.platform.requests(), [])
+        harness.wait_until(lambda: self.platform.state()["connections"]["refused"] == 3, 10)
         self.platform.behave(server_certificate="good")
         with self.subTest("by name"):
             connection = self.platform.connect("localhost")
@@ -497,6 +499,7 @@ class TransportTest(SimulatorCase):
             for _ in range(2):
                 answers = pool.map(lambda c: self.call("GET", INSTANCES, connection=c).status, connections)
                 self.assertEqual(set(answers), {200})
+        self.assertEqual(self.platform.state()["connections"]["accepted"], 200)
         for connection in connections:
             connection.close()
 

@@ -4,6 +4,7 @@
 
 #include <boost/json.hpp>
 
+#include <algorithm>
 #include <string_view>
 
 namespace simulator {
@@ -50,6 +51,28 @@ void journal::clear()
 {
     records_.clear();
     counts_.clear();
+    connections_ = {.open = connections_.open, .most_open = connections_.open};
+}
+
+void journal::connection_opened()
+{
+    ++connections_.accepted;
+    ++connections_.open;
+    connections_.most_open = std::max(connections_.most_open, connections_.open);
+}
+
+void journal::connection_ended(bool refused)
+{
+    --connections_.open;
+    if (refused) ++connections_.refused;
+}
+
+json::object journal::connections() const
+{
+    return {{"accepted", connections_.accepted},
+            {"refused", connections_.refused},
+            {"open", connections_.open},
+            {"most_open", connections_.most_open}};
 }
 
 json::array journal::describe(std::uint64_t since) const

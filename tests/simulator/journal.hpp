@@ -31,6 +31,14 @@ struct journal_record {
     std::string outcome{};  // answered | closed | reset | hung | truncated; empty: still under way
 };
 
+// Of the platform's address; tells whether a client keeps its connections and how many it opens at once.
+struct connection_counts {
+    std::uint64_t accepted = 0;
+    std::uint64_t refused = 0;  // the TLS handshake failed, such as over our certificate
+    std::uint64_t open = 0;
+    std::uint64_t most_open = 0;
+};
+
 class journal {
 public:
     // Gives the request its number and opens its record.
@@ -41,7 +49,10 @@ public:
 
     void close(std::uint64_t sequence, int status, const std::string& outcome);
 
-    // Forgets the records and the counts; the numbers go on.
+    void connection_opened();
+    void connection_ended(bool refused);
+
+    // Forgets the records and the counts; the numbers and the open connections go on.
     void clear();
 
     boost::json::array describe(std::uint64_t since) const;
@@ -49,11 +60,14 @@ public:
     // {operation: {status: count}}; a request without an answer counts under "0".
     boost::json::object counts() const;
 
+    boost::json::object connections() const;
+
 private:
     static constexpr std::size_t kept_ = 200'000;
 
     std::deque<journal_record> records_;
     std::map<std::string, std::map<int, std::uint64_t>> counts_;
+    connection_counts connections_;
     std::uint64_t next_ = 1;
 };
 

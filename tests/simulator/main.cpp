@@ -118,12 +118,16 @@ void run(const options& chosen)
         .arrive = [&](request& incoming) { return world.arrive(incoming); },
         .work = [&](const request& incoming) { return world.work(incoming); },
         .finish = [&](response& answer) { world.finish(answer); },
-        .closed = [&](std::uint64_t sequence, int status,
-                      const std::string& outcome) { world.log.close(sequence, status, outcome); }};
+        .closed = [&](auto sequence, int status,
+                      const auto& outcome) { world.log.close(sequence, status, outcome); },
+        .connection_opened = [&] { world.log.connection_opened(); },
+        .connection_ended = [&](bool refused) { world.log.connection_ended(refused); }};
     const application of_control{.arrive = [](request&) { return effect{}; },
                                  .work = [&](const request& incoming) { return control(world, incoming); },
                                  .finish = [](response&) {},
-                                 .closed = [](std::uint64_t, int, const std::string&) {}};
+                                 .closed = [](auto, int, const auto&) {},
+                                 .connection_opened = [] {},
+                                 .connection_ended = [](bool) {}};
 
     asio::io_context io{1};
     const auto main_address = split_address(chosen.listen);

@@ -89,6 +89,7 @@ json::object platform::describe() const
     view["oauth"] = oauth.describe();
     view["catalog"] = catalog.describe();
     view["counts"] = log.counts();
+    view["connections"] = log.connections();
     return view;
 }
 

@@ -193,11 +193,27 @@ private:
     bool keep_alive_ = true;
 };
 
+// Counts a connection for as long as it lives, also when the io_context ends before it.
+class counted_connection {
+public:
+    explicit counted_connection(const application& served) : served_{served} { served_.connection_opened(); }
+    ~counted_connection() { served_.connection_ended(refused); }
+    counted_connection(const counted_connection&) = delete;
+    counted_connection& operator=(const counted_connection&) = delete;
+
+    bool refused = false;
+
+private:
+    const application& served_;
+};
+
 asio::awaitable<void> converse_https(tcp::socket socket, asio::ssl::context& context,
                                      const application& served)
 {
+    counted_connection counted{served};
     tls_stream stream{std::move(socket), context};
     const auto [error] = co_await stream.async_handshake(asio::ssl::stream_base::server, token);
+    counted.refused = error.failed();
     if (error) co_return;
     session<tls_stream> conversation{stream, served};
     co_await conversation.run();
@@ -208,6 +224,7 @@ asio::awaitable<void> converse_https(tcp::socket socket, asio::ssl::context& con
 
 asio::awaitable<void> converse_http(tcp::socket socket, const application& served)
 {
+    const counted_connection counted{served};
     beast::tcp_stream stream{std::move(socket)};
     session<beast::tcp_stream> conversation{stream, served};
     co_await conversation.run();

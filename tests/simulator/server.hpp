@@ -21,6 +21,8 @@ struct application {
     std::function<void(response&)> finish;
     // The last word on a request: status (0: none was sent) and outcome.
     std::function<void(std::uint64_t sequence, int status, const std::string& outcome)> closed;
+    std::function<void()> connection_opened;
+    std::function<void(bool refused)> connection_ended;  // refused: the TLS handshake failed
 };
 
 // A listening socket; port 0 takes a free one.
