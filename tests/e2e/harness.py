@@ -116,6 +116,8 @@ class Simulator:
         self.halt()
         if self._owned:
             shutil.rmtree(self.directory, ignore_errors=True)
+        if self._process.returncode not in (0, -signal.SIGKILL):
+            raise AssertionError(f"platform-simulator ended with {self._process.returncode}")
 
     # Where things are
 

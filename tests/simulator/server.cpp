@@ -16,6 +16,7 @@
 #include <boost/beast/ssl/ssl_stream.hpp>
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <iostream>
 #include <memory>
