@@ -1,5 +1,6 @@
 #include "config/tree.hpp"
 
+#include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
 #include <yaml-cpp/mark.h>
@@ -185,16 +186,16 @@ bool is_text(const std::string& text, findings& found)
     return true;
 }
 
-// What to look at: `${` inside a flow collection is the one error that this file's own syntax provokes.
+// What to look at, from the line where the parser gave up.
 std::string advice(const std::string& text, int line)
 {
     std::istringstream lines(text);
     std::string content;
     for (int i = 0; i < line && std::getline(lines, content); ++i)
         continue;
-    return content.find("${") == std::string::npos
-               ? "check the indentation, quotes and brackets here and above"
-               : "inside {…} and […] a value with ${…} needs quotes";
+    if (content.find("${") != std::string::npos) return "inside {…} and […] a value with ${…} needs quotes";
+    if (content.find('\t') != std::string::npos) return "indent with blanks, YAML takes no tabs";
+    return "check the indentation, quotes and brackets here and above";
 }
 
 }  // namespace
@@ -217,6 +218,11 @@ node read_tree(const std::string& text, findings& found)
         parser.HandleNextDocument(build);
         if (parser.HandleNextDocument(build))
             found.wrong(build.begin(), "a second document; the file must hold one");
+    } catch (const YAML::DeepRecursion& e) {
+        found = {};
+        found.wrong(place_of(e.mark),
+                    "this is nested deeper than any key of this file; check the brackets here");
+        return {.faulty = true};
     } catch (const YAML::Exception& e) {
         const auto at = e.mark.is_null() ? place{} : place_of(e.mark);
         found = {};

@@ -50,7 +50,7 @@ const std::vector<row> rows = {
     {"a list", "- a\n", {{1, 1, "must be a mapping"}}},
     {"a word", "agent\n", {{1, 1, "must be a mapping"}}},
     {"open bracket", "identity: [a\nexposures: []\n", {{2, 10, "this is not YAML"}}},
-    {"tab", "identity:\n\taccess_token: x\n", {{2, 14, "this is not YAML"}}},
+    {"tab", "identity:\n\taccess_token: x\n", {{2, 14, "YAML takes no tabs"}}},
     {"variable in a flow mapping",
      "identity: {access_token: {file: ${env:TEAM}}}\n",
      {{1, 34, "needs quotes"}}},
