@@ -2,6 +2,8 @@
 
 #include "config/load.hpp"
 
+#include <boost/test/unit_test.hpp>
+
 #include <map>
 #include <string>
 
@@ -81,6 +83,16 @@ inline std::string credential(const std::string& more)
 inline config::outcome parsed(const std::string& text)
 {
     return config::parse(text, "agent.yaml", machine({{"TEAM", "blue"}, {"NUMBER", "5"}, {"EMPTY", ""}}));
+}
+
+// The state of a file that is right.
+inline policy::desired_state state_of(const std::string& text, const config::environment& from = machine())
+{
+    const auto result = config::parse(text, "agent.yaml", from);
+    for (const auto& m : result.mistakes)
+        BOOST_TEST_MESSAGE(to_string(m));
+    BOOST_REQUIRE(result.state);
+    return *result.state;
 }
 
 }  // namespace sample
