@@ -1,0 +1,193 @@
+#include "agent/platform/secret_reader.hpp"
+
+#include "agent/io/async.hpp"
+#include "agent/platform/shown.hpp"
+#include "policy/limits.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace platform {
+namespace {
+
+using origin = policy::secret_source::origin;
+
+constexpr std::chrono::seconds command_time{30};
+constexpr const char* default_path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+policy::failure no_secret(const std::string& what, std::string why)
+{
+    return {.code = policy::errc::token_source,
+            .context = what + ": " + std::move(why),
+            .kind = policy::retry::after_change};
+}
+
+class descriptor {
+public:
+    explicit descriptor(int fd) : fd_(fd) {}
+    descriptor(const descriptor&) = delete;
+    descriptor& operator=(const descriptor&) = delete;
+    ~descriptor()
+    {
+        if (fd_ >= 0) ::close(fd_);
+    }
+
+    int get() const { return fd_; }
+
+private:
+    int fd_;
+};
+
+std::string because(const std::string& path)
+{
+    return path + ": " + std::strerror(errno);
+}
+
+// O_NONBLOCK: a pipe in the file's place must not hang us.
+policy::result<std::string> contents(const std::string& path, const std::string& what)
+{
+    const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    struct stat facts = {};
+    if (file.get() < 0 || ::fstat(file.get(), &facts) != 0) return no_secret(what, because(path));
+    if (!S_ISREG(facts.st_mode)) return no_secret(what, path + " is not a file");
+    std::string text(policy::limits::token_bytes + 1, '\0');
+    std::size_t size = 0;
+    while (size < text.size()) {
+        const auto count = ::read(file.get(), text.data() + size, text.size() - size);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) return no_secret(what, because(path));
+        if (count == 0) break;
+        size += static_cast<std::size_t>(count);
+    }
+    if (size == text.size()) return no_secret(what, path + " is too large to hold a secret");
+    text.resize(size);
+    return text;
+}
+
+// The text without blanks and line ends around it; wipes what it came in.
+policy::result<crypto::secret> only_secret(std::string text, const std::string& what,
+                                           const std::string& where)
+{
+    constexpr std::string_view around = " \t\r\n";
+    const auto first = text.find_first_not_of(around);
+    if (first == std::string::npos) return no_secret(what, where + " is empty");
+    const auto last = text.find_last_not_of(around);
+    crypto::secret secret(std::string_view(text).substr(first, last - first + 1));
+    crypto::wipe(text);
+    // It ends up in a header: whatever could break out of its line is no secret of ours.
+    if (std::ranges::any_of(secret.view(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
+        return no_secret(what, where + " holds more than one line or control characters");
+    return secret;
+}
+
+// The first executable of that name in $PATH; the name itself when it is a path, empty when there is none.
+std::string program(const std::string& name, const std::string& path)
+{
+    if (name.find('/') != std::string::npos) return name;
+    for (std::size_t at = 0; at <= path.size();) {
+        const auto end = std::min(path.find(':', at), path.size());
+        const auto candidate = path.substr(at, end - at) + "/" + name;
+        if (candidate.front() == '/' && ::access(candidate.c_str(), X_OK) == 0) return candidate;
+        at = end + 1;
+    }
+    return {};
+}
+
+}  // namespace
+
+secret_reader::secret_reader(io::process& process, boost::asio::any_io_executor pool, variables environment)
+    : process_(process), pool_(std::move(pool)), environment_(std::move(environment))
+{
+}
+
+std::string secret_reader::path_of(const policy::secret_source& source) const
+{
+    if (source.from == origin::file) return source.name;
+    const auto directory = environment_.find("CREDENTIALS_DIRECTORY");  // systemd.exec(5)
+    if (source.from != origin::credential || directory == environment_.end()) return {};
+    return directory->second + "/" + source.name;
+}
+
+io::task<crypto::secret> secret_reader::read(policy::secret_source source, std::string what)
+{
+    if (source.from == origin::command) co_return co_await run(std::move(source), std::move(what));
+    if (source.from == origin::environment) {
+        const auto found = environment_.find(source.name);
+        if (found == environment_.end())
+            co_return no_secret(what, "the environment variable " + source.name + " is not set");
+        co_return only_secret(found->second, what, "the environment variable " + source.name);
+    }
+    const auto path = path_of(source);
+    if (path.empty())
+        co_return no_secret(what,
+                            "there is no systemd credential " + source.name +
+                                " ($CREDENTIALS_DIRECTORY is not set): add LoadCredential= to the unit");
+    auto text = co_await io::offload(pool_, [&] { return contents(path, what); });
+    if (!text) co_return text.error();
+    co_return only_secret(std::move(*text), what, path);
+}
+
+io::task<crypto::secret> secret_reader::run(policy::secret_source source, std::string what)
+{
+    const auto search = environment_.find("PATH");
+    auto argv = source.argv;
+    argv.front() = program(argv.front(), search == environment_.end() ? default_path : search->second);
+    const auto name = "the command " + source.argv.front();
+    if (argv.front().empty()) co_return no_secret(what, name + " is not in $PATH");
+    io::process_request request{.argv = std::move(argv),
+                                .environment = environment_,
+                                .input = {},
+                                .timeout = command_time,
+                                .output_limit = policy::limits::token_bytes};
+    auto outcome = co_await process_.run(std::move(request));
+    if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
+    if (!outcome) co_return no_secret(what, outcome.error().context);
+    const auto said = outcome->err.empty() ? std::string() : ": " + shown(outcome->err);
+    if (outcome->timed_out)
+        co_return no_secret(
+            what, name + " did not end within " + std::to_string(command_time.count()) + " s" + said);
+    if (!outcome->ok()) {
+        const auto how = outcome->signal != 0 ? " was ended by signal " + std::to_string(outcome->signal)
+                                              : " ended with code " + std::to_string(outcome->exit_code);
+        crypto::wipe(outcome->out);
+        co_return no_secret(what, name + how + said);
+    }
+    if (outcome->truncated) co_return no_secret(what, name + " printed too much to be a secret");
+    co_return only_secret(std::move(outcome->out), what, "what " + name.substr(4) + " printed");
+}
+
+io::awaitable<std::optional<file_mark>> secret_reader::mark_of(policy::secret_source source)
+{
+    const auto path = path_of(source);
+    if (path.empty()) co_return std::nullopt;
+    co_return co_await io::offload(pool_, [&]() -> std::optional<file_mark> {
+        struct stat facts = {};
+        if (::stat(path.c_str(), &facts) != 0) return std::nullopt;
+        return file_mark{
+            .inode = facts.st_ino,
+            .size = facts.st_size,
+            .mtime_ns = facts.st_mtim.tv_sec * std::int64_t{1'000'000'000} + facts.st_mtim.tv_nsec};
+    });
+}
+
+secret_reader::variables own_environment()
+{
+    secret_reader::variables all;
+    for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        const std::string_view text(*entry);
+        const auto equals = text.find('=');
+        if (equals == std::string_view::npos) continue;
+        all.emplace(text.substr(0, equals), text.substr(equals + 1));
+    }
+    for (const auto name : {"NOTIFY_SOCKET", "WATCHDOG_PID", "WATCHDOG_USEC", "LISTEN_PID", "LISTEN_FDS",
+                            "LISTEN_FDNAMES", "JOURNAL_STREAM", "INVOCATION_ID"})
+        all.erase(name);
+    return all;
+}
+
+}  // namespace platform

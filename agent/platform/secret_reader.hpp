@@ -1,0 +1,53 @@
+#pragma once
+
+#include "agent/io/process.hpp"
+#include "crypto/secret.hpp"
+#include "policy/desired.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+// Secrets from where the configuration says they are.
+
+namespace platform {
+
+// Changes when the file behind a source does: inode, size and time of the last change.
+struct file_mark {
+    std::uint64_t inode = 0;
+    std::int64_t size = 0;
+    std::int64_t mtime_ns = 0;
+
+    bool operator==(const file_mark&) const = default;
+};
+
+class secret_reader {
+public:
+    using variables = std::map<std::string, std::string>;
+
+    // The environment is the one that sources name and that commands run with; files are read on the pool.
+    secret_reader(io::process& process, boost::asio::any_io_executor pool, variables environment);
+
+    // The secret without the line ends and blanks around it. `what` is its key in the configuration, for
+    // sentences. errc::token_source when there is none: missing, empty, too large, or a command that failed.
+    io::task<crypto::secret> read(policy::secret_source, std::string what);
+
+    // Of a file or a credential; none for other sources and while there is no file.
+    io::awaitable<std::optional<file_mark>> mark_of(policy::secret_source);
+
+private:
+    std::string path_of(const policy::secret_source&) const;
+    io::task<crypto::secret> run(policy::secret_source, std::string what);
+
+    io::process& process_;
+    boost::asio::any_io_executor pool_;
+    variables environment_;
+};
+
+// This process's environment, without what a service manager means for this process alone.
+secret_reader::variables own_environment();
+
+}  // namespace platform

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "crypto/secret.hpp"
+#include "policy/time.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+// All that is known of our OAuth grant, as it is kept on disk. The refresh token in it is worth more than any
+// certificate: losing it costs a person's login (design 1.6).
+
+namespace platform {
+
+struct token_pair {
+    crypto::secret access_token;   // empty: none
+    crypto::secret refresh_token;  // empty: the client permits none (platform-api section 5)
+    policy::instant obtained_at;
+    std::optional<policy::instant> expires_at;  // of the access token, as far as it is known
+};
+
+// A single-use secret (refresh token, authorization code) that was sent. Written before each sending, so that
+// after a crash nobody takes a token for fresh that the server may have replaced.
+struct presented_secret {
+    std::string fingerprint;
+    int attempts = 0;      // sendings whose outcome is not known
+    bool spent = false;    // its outcome is known: it is never sent again
+    policy::instant last;  // sending
+
+    bool operator==(const presented_secret&) const = default;
+};
+
+// What only a person can mend.
+enum class login_trouble {
+    none,
+    grant_refused,   // invalid_grant: the refresh token is worth nothing any more
+    client_refused,  // the OAuth client was refused: final until its configuration changes
+    access_refused   // new access tokens are answered 401, twice in a row
+};
+
+struct token_record {
+    token_pair tokens;
+    std::optional<token_pair> previous;  // until the new pair has worked; no access token: it was refused
+    bool worked = false;                 // the access token has served a call
+    bool second_chance = false;          // the pair replaces one that never worked
+    std::optional<policy::instant> last_refresh_at;
+    std::string subject;     // whom the access token names, unverified; empty: it does not say
+    std::string granted_to;  // address and client of the grant: its tokens are sent nowhere else
+    std::vector<presented_secret> presented;
+    login_trouble trouble = login_trouble::none;
+    std::string trouble_text;    // one sentence with the remedy
+    std::string refused_client;  // fingerprint of the client that was refused
+
+    const presented_secret* find(std::string_view fingerprint) const;
+    presented_secret& at(const std::string& fingerprint);  // made when it is not there; the oldest ones go
+    void forget(std::string_view fingerprint);
+};
+
+// Enough of the SHA-256 to tell secrets apart, too little to be one.
+std::string fingerprint_of(const crypto::secret&);
+
+}  // namespace platform

@@ -1,0 +1,24 @@
+#pragma once
+
+#include "crypto/secret.hpp"
+#include "policy/result.hpp"
+
+#include <optional>
+
+// Port: where the text of the token record (token_json.hpp) is kept. Both calls block: they run on the pool.
+
+namespace platform {
+
+class token_store {
+public:
+    virtual ~token_store() = default;
+
+    // None: there never was one. errc::disk.
+    [[nodiscard]] virtual policy::result<std::optional<crypto::secret>> load() = 0;
+
+    // On stable storage and readable by us alone when it returns, as a whole or not at all. errc::disk,
+    // disk_full.
+    [[nodiscard]] virtual policy::result<void> save(const crypto::secret&) = 0;
+};
+
+}  // namespace platform
