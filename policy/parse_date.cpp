@@ -153,11 +153,14 @@ std::optional<instant> at(std::optional<sys_days> day, std::optional<seconds> ti
     return *day + *time - *ahead;
 }
 
-std::optional<instant> unix_time(std::string_view text)
+// Seconds or milliseconds, with or without a fraction.
+std::optional<instant> unix_time(scanner in)
 {
+    const auto text = in.digits();
+    if (in.take('.') && in.digits().size() > 9) return std::nullopt;
+    if (!in.done() || text.size() > unix_digits) return std::nullopt;
     std::int64_t value = 0;
-    const auto end = text.data() + text.size();
-    if (text.size() > unix_digits || std::from_chars(text.data(), end, value).ptr != end) return std::nullopt;
+    std::from_chars(text.data(), text.data() + text.size(), value);
     return instant(seconds(value < first_milliseconds ? value : value / 1000));
 }
 
@@ -223,12 +226,12 @@ std::optional<instant> parse_date(std::string_view text)
 {
     text = trimmed(text);
     if (text.empty()) return std::nullopt;
-    if (std::ranges::all_of(text, is_digit)) return unix_time(text);
-    if (is_digit(text.front())) {
-        const auto iso = iso_8601(scanner(text));
-        return iso ? iso : day_first(scanner(text));
-    }
     scanner in(text);
+    if (in.at_digit()) {
+        for (const auto read : {unix_time, iso_8601, day_first})
+            if (const auto when = read(in)) return when;
+        return std::nullopt;
+    }
     scanner after_weekday = in;
     if (is_weekday(after_weekday.word())) {
         after_weekday.take(',');

@@ -2,8 +2,8 @@
 
 #include <boost/json.hpp>
 
-#include <cmath>
-#include <cstdint>
+#include <array>
+#include <charconv>
 
 namespace platform {
 
@@ -13,12 +13,12 @@ namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
+// As a person writes it: no exponent, no trailing zeros.
 std::string number_text(double value)
 {
-    constexpr double exact = 9007199254740992.0;  // 2^53: every integer up to here has a double
-    if (std::floor(value) == value && std::abs(value) <= exact)
-        return std::to_string(static_cast<std::int64_t>(value));
-    return json::serialize(json::value(value));
+    std::array<char, 400> digits;  // the largest double has 309 in front of the point
+    const auto end = std::to_chars(digits.begin(), digits.end(), value, std::chars_format::fixed).ptr;
+    return std::string(digits.begin(), end);
 }
 
 }  // namespace

@@ -78,9 +78,10 @@ BOOST_AUTO_TEST_CASE(contact_in_every_spelling)
 
 BOOST_AUTO_TEST_CASE(numbers_where_text_is_expected)
 {
-    const auto read = platform::read_user(R"({"id": 17, "name": 4.0, "description": true})").value().user;
+    const auto read = platform::read_user(R"({"id": 17, "name": 4.0, "createdBy": -2.5, "description": true})").value().user;
     BOOST_TEST(read.id == "17");
     BOOST_TEST(read.name == "4");
+    BOOST_TEST(read.created_by == "-2.5");
     BOOST_TEST(read.description == "");
 }
 
@@ -91,7 +92,8 @@ BOOST_AUTO_TEST_CASE(expiration_dates)
     BOOST_TEST(expiration("1795199950000") == "2026-11-20T18:39:10Z");
     BOOST_TEST(expiration("1795199950000.0") == "2026-11-20T18:39:10Z");
     BOOST_TEST(expiration(R"("next year")") == "unreadable");
-    BOOST_TEST(expiration("1795199950.5") == "unreadable");
+    BOOST_TEST(expiration("1795199950.25") == "2026-11-20T18:39:10Z");
+    BOOST_TEST(expiration("1e300") == "unreadable");
     BOOST_TEST(expiration(R"("")") == "none");
     BOOST_TEST(expiration("0") == "none");
     BOOST_TEST(expiration(R"("0001-01-01T00:00:00Z")") == "none");

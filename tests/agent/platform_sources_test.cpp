@@ -1,0 +1,226 @@
+#include "agent/platform/external_tokens.hpp"
+#include "policy/limits.hpp"
+#include "tests/support/oauth_fixture.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
+
+namespace {
+
+using namespace std::chrono_literals;
+using policy::errc;
+using origin = policy::secret_source::origin;
+
+struct fixture {
+    fixture() { std::filesystem::create_directories(directory); }
+    ~fixture() { std::filesystem::remove_all(directory); }
+
+    std::string write(const std::string& name, const std::string& text) const
+    {
+        const auto path = directory / name;
+        std::filesystem::remove(path);
+        std::ofstream(path) << text;
+        return path.string();
+    }
+
+    template <class T>
+    T run(io::awaitable<T> work)
+    {
+        return support::run_coroutine(context, clock, std::move(work));
+    }
+
+    policy::result<crypto::secret> read(policy::secret_source source)
+    {
+        return run(reader.read(std::move(source), "identity.client_secret"));
+    }
+
+    policy::failure failure_of(policy::secret_source source)
+    {
+        const auto failed = read(std::move(source));
+        BOOST_REQUIRE(!failed);
+        BOOST_CHECK(failed.error().code == errc::token_source);
+        BOOST_TEST(failed.error().context.find("identity.client_secret: ") == 0u);
+        return failed.error();
+    }
+
+    static policy::secret_source file(std::string path)
+    {
+        return {.from = origin::file, .name = path, .argv = {}};
+    }
+    static policy::secret_source variable(std::string name)
+    {
+        return {.from = origin::environment, .name = name, .argv = {}};
+    }
+    static policy::secret_source credential(std::string name)
+    {
+        return {.from = origin::credential, .name = name, .argv = {}};
+    }
+    static policy::secret_source command()
+    {
+        return {.from = origin::command, .name = {}, .argv = {"sh", "-c", "x"}};
+    }
+
+    void printed(std::string out, int exit_code = 0, std::string err = {})
+    {
+        process.outcomes.push_back(io::process_outcome{.exit_code = exit_code, .out = out, .err = err});
+    }
+
+    std::filesystem::path directory =
+        std::filesystem::temp_directory_path() / ("platform-sources-" + std::to_string(::getpid()));
+    boost::asio::io_context context;
+    support::manual_clock clock;
+    support::recording_process process;
+    platform::secret_reader reader{process,
+                                   context.get_executor(),
+                                   {{"TOKEN", "t0\n"},
+                                    {"EMPTY", ""},
+                                    {"PATH", "relative:/nowhere:/usr/bin:/bin"},
+                                    {"CREDENTIALS_DIRECTORY", directory.string()}}};
+};
+
+BOOST_FIXTURE_TEST_SUITE(platform_secret_reader, fixture)
+
+BOOST_AUTO_TEST_CASE(from_a_file)
+{
+    BOOST_TEST(read(file(write("secret", "opensesame"))).value().view() == "opensesame");
+    BOOST_TEST(read(file(write("secret", "  opensesame\r\n\n"))).value().view() == "opensesame");
+    BOOST_TEST(failure_of(file("/nowhere/secret")).context.find("No such file") != std::string::npos);
+    BOOST_TEST(failure_of(file(write("secret", "\n"))).context.find("empty") != std::string::npos);
+    BOOST_TEST(failure_of(file(directory.string())).context.find("not a file") != std::string::npos);
+    const auto two = failure_of(file(write("secret", "opensesame\nsecond")));
+    BOOST_TEST(two.context.find("more than one line") != std::string::npos);
+    BOOST_TEST(two.context.find("opensesame") == std::string::npos);
+    const std::string limit(policy::limits::token_bytes, 'x');
+    BOOST_CHECK(read(file(write("secret", limit))));
+    BOOST_TEST(failure_of(file(write("secret", limit + "x"))).context.find("too large") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(from_the_environment)
+{
+    BOOST_TEST(read(variable("TOKEN")).value().view() == "t0");
+    BOOST_TEST(failure_of(variable("MISSING")).context.find("MISSING is not set") != std::string::npos);
+    BOOST_TEST(failure_of(variable("EMPTY")).context.find("empty") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(from_a_systemd_credential)
+{
+    write("client-secret", "opensesame\n");
+    BOOST_TEST(read(credential("client-secret")).value().view() == "opensesame");
+    failure_of(credential("missing"));
+    platform::secret_reader bare(process, context.get_executor(), {});
+    const auto none = run(bare.read(credential("client-secret"), "identity.client_secret"));
+    BOOST_TEST(none.error().context.find("LoadCredential=") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(from_a_command)
+{
+    printed("opensesame\n");
+    BOOST_TEST(read(command()).value().view() == "opensesame");
+    const auto& request = process.requests.at(0);
+    BOOST_TEST(request.argv.at(0).ends_with("/sh"));
+    BOOST_TEST(request.argv.at(0).front() == '/');
+    BOOST_TEST(request.argv.at(2) == "x");
+    BOOST_TEST(request.environment.at("TOKEN") == "t0\n");
+    BOOST_CHECK(request.timeout == 30s);
+    BOOST_TEST(request.output_limit == policy::limits::token_bytes);
+
+    printed("opensesame", 2, "permission\ndenied\x1b[1m");
+    const auto failed = failure_of(command());
+    BOOST_TEST(failed.context.find("ended with code 2: permission denied") != std::string::npos);
+    BOOST_TEST(failed.context.find("opensesame") == std::string::npos);
+
+    process.outcomes.push_back(io::process_outcome{.timed_out = true, .out = {}, .err = {}});
+    BOOST_TEST(failure_of(command()).context.find("30 s") != std::string::npos);
+    process.outcomes.push_back(io::process_outcome{.signal = 9, .out = {}, .err = {}});
+    BOOST_TEST(failure_of(command()).context.find("signal 9") != std::string::npos);
+    process.outcomes.push_back(io::process_outcome{.exit_code = 0, .out = "x", .err = {}, .truncated = true});
+    BOOST_TEST(failure_of(command()).context.find("too much") != std::string::npos);
+    printed("");
+    failure_of(command());
+    auto unknown = command();
+    unknown.argv = {"no-such-program-at-all"};
+    BOOST_TEST(failure_of(unknown).context.find("not in $PATH") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+BOOST_FIXTURE_TEST_SUITE(platform_external_tokens, fixture)
+
+BOOST_AUTO_TEST_CASE(a_file_is_read_again_when_it_changes)
+{
+    platform::external_tokens tokens(context.get_executor(), file(write("token", "t1\n")), reader, clock);
+    BOOST_TEST(run(tokens.current()).value().view() == "t1");
+    write("other", "x");  // takes the inode that the next line would reuse
+    write("token", "t22");
+    BOOST_TEST(run(tokens.current()).value().view() == "t22");
+    BOOST_CHECK(tokens.status().state == platform::login_state::external);
+    BOOST_TEST(tokens.status().sentence == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_file_that_vanishes_leaves_the_token_in_use)
+{
+    platform::external_tokens tokens(context.get_executor(), file(write("token", "t1")), reader, clock);
+    BOOST_TEST(run(tokens.current()).value().view() == "t1");
+    std::filesystem::remove(directory / "token");
+    BOOST_TEST(run(tokens.current()).value().view() == "t1");
+    BOOST_CHECK(run(tokens.after_refusal(crypto::secret("t1"))).error().code == errc::token_source);
+    BOOST_TEST(tokens.status().sentence.find("No such file") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(a_401_reads_the_source_again)
+{
+    platform::external_tokens tokens(context.get_executor(), variable("TOKEN"), reader, clock);
+    BOOST_TEST(run(tokens.current()).value().view() == "t0");
+    BOOST_TEST(run(tokens.after_refusal(crypto::secret("t0"))).value().view() == "t0");
+    BOOST_TEST(run(tokens.after_refusal(crypto::secret("older"))).value().view() == "t0");
+}
+
+BOOST_AUTO_TEST_CASE(a_command_runs_after_a_401_but_not_all_the_time)
+{
+    platform::external_tokens tokens(context.get_executor(), command(), reader, clock);
+    printed("t1");
+    BOOST_TEST(run(tokens.current()).value().view() == "t1");
+    BOOST_TEST(run(tokens.current()).value().view() == "t1");
+    BOOST_TEST(run(tokens.after_refusal(crypto::secret("t1"))).value().view() == "t1");
+    BOOST_TEST(process.requests.size() == 1u);
+    clock.step(5s);
+    printed("t2");
+    BOOST_TEST(run(tokens.after_refusal(crypto::secret("t1"))).value().view() == "t2");
+    BOOST_TEST(run(tokens.after_refusal(crypto::secret("t1"))).value().view() == "t2");
+    BOOST_TEST(process.requests.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_command_runs_before_its_token_ends)
+{
+    platform::external_tokens tokens(context.get_executor(), command(), reader, clock);
+    const auto end = clock.now() + 10min;
+    const auto first = support::jwt(R"({"exp": )" + std::to_string(end.time_since_epoch().count()) + "}");
+    printed(first);
+    BOOST_TEST(run(tokens.current()).value().view() == first);
+    BOOST_CHECK(tokens.status().access_token_expires_at == end);
+    clock.step(8min);
+    BOOST_TEST(run(tokens.current()).value().view() == first);
+    clock.step(1min);
+    printed("t2");
+    BOOST_TEST(run(tokens.current()).value().view() == "t2");
+    BOOST_TEST(process.requests.size() == 2u);
+}
+
+BOOST_AUTO_TEST_CASE(a_command_that_fails_is_not_run_for_every_call)
+{
+    platform::external_tokens tokens(context.get_executor(), command(), reader, clock);
+    printed("", 1, "sealed");
+    for (int i = 0; i < 5; ++i)
+        BOOST_CHECK(run(tokens.current()).error().code == errc::token_source);
+    BOOST_TEST(process.requests.size() == 1u);
+    clock.step(5s);
+    printed("t1");
+    BOOST_TEST(run(tokens.current()).value().view() == "t1");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
