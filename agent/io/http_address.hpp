@@ -1,0 +1,41 @@
+#pragma once
+
+#include "policy/result.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+// Where a request goes: an absolute URL taken apart (RFC 3986).
+
+namespace io {
+
+struct http_address {
+    bool tls = true;
+    std::string host;  // lower case, an IPv6 address without its brackets
+    std::uint16_t port = 443;
+    std::string target = "/";  // path and query, as they go into the request line
+
+    bool operator==(const http_address&) const = default;
+};
+
+// errc::config when it is no absolute https URL (or http to loopback), or carries a user name or a fragment.
+policy::result<http_address> parse_http_address(std::string_view url);
+
+// "example.com:443", "[::1]:443": with its port always, without it when it is the scheme's own (Host header).
+std::string host_and_port(std::string_view host, std::uint16_t port);
+std::string host_header(const http_address&);
+
+// "https://example.com:443": the name of the peer in sentences, and of its connections in the pool.
+std::string origin(const http_address&);
+
+// 1 to 65535 in decimal digits.
+std::optional<std::uint16_t> parse_port(std::string_view);
+
+bool is_ip_literal(std::string_view host);
+
+// localhost, a name below it (RFC 6761 section 6.3), or an address of this machine alone.
+bool is_loopback(std::string_view host);
+
+}  // namespace io
