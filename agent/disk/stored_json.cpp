@@ -202,6 +202,7 @@ void fields_of(Codec& field, T& v)
     field("deploy_reason", v.deploy_reason);
     field("failure", v.failure);
     field("deploy_failure", v.deploy_failure);
+    field("clear_failure", v.clear_failure);
     field("blocked", v.blocked);
 }
 

@@ -125,10 +125,10 @@ public:
     void fill(stored_user& v)
     {
         auto& [name, entry, generations, current, previous, files, rendered, creations, unwanted, asked,
-               retire_now, held, deploy_reason, failed, deploy_failed, blocked, output, detail, unreadable] =
-            v;
+               retire_now, held, deploy_reason, failed, deploy_failed, clear_failed, blocked, output, detail,
+               unreadable] = v;
         all(name.exposure, name.user, entry, generations, files, rendered, creations, unwanted, asked,
-            retire_now, deploy_reason, failed, deploy_failed, blocked);
+            retire_now, deploy_reason, failed, deploy_failed, clear_failed, blocked);
         id_or_none(current);
         id_or_none(previous);
         id_or_none(held);
