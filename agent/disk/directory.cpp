@@ -24,6 +24,17 @@ std::string cannot(const char* do_what, const std::string& path)
     return std::string("cannot ") + do_what + " " + path;
 }
 
+policy::failure cannot_give(int error, const std::string& path, uid_t uid, gid_t gid)
+{
+    const std::string what =
+        cannot("give", path) + " to user id " + std::to_string(uid) + ", group id " + std::to_string(gid);
+    if (error != EPERM) return from_errno(error, what);
+    return {
+        .code = policy::errc::disk,
+        .context = what + ": only root (CAP_CHOWN) may, or a member of the group that owns the file already",
+        .kind = policy::retry::after_change};
+}
+
 policy::result<void> refuse_unless_plain(const std::string& name, const std::filesystem::path& where)
 {
     if (is_plain_name(name)) return {};
@@ -189,13 +200,16 @@ policy::result<void> set_access(int fd, const access& wanted, const std::string&
 {
     struct stat facts;
     if (fstat(fd, &facts) != 0) return from_errno(errno, cannot("look at", path));
+    // a directory made in a set-group-id directory has its group and its bit from there, and hands them on
+    const mode_t inherited = S_ISDIR(facts.st_mode) ? facts.st_mode & S_ISGID : 0;
+    const mode_t mode = wanted.mode | inherited;
     const uid_t uid = wanted.uid.value_or(geteuid());
-    const gid_t gid = wanted.gid.value_or(getegid());
+    const gid_t gid = wanted.gid.value_or(inherited != 0 ? facts.st_gid : getegid());
     if (facts.st_uid != uid && facts.st_uid != geteuid()) return foreign(path, "somebody else's");
     const bool give = facts.st_uid != uid || facts.st_gid != gid;
-    if (give && fchown(fd, uid, gid) != 0) return from_errno(errno, cannot("set the owner of", path));
+    if (give && fchown(fd, uid, gid) != 0) return cannot_give(errno, path, uid, gid);
     // chown takes the set-id bits away, so the mode comes second
-    if ((facts.st_mode & 07777) != wanted.mode && fchmod(fd, wanted.mode) != 0)
+    if ((facts.st_mode & 07777) != mode && fchmod(fd, mode) != 0)
         return from_errno(errno, cannot("set the mode of", path));
     return {};
 }
