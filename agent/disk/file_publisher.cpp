@@ -1,0 +1,270 @@
+#include "agent/disk/file_publisher.hpp"
+
+#include "agent/disk/atomic_file.hpp"
+#include "agent/disk/errors.hpp"
+#include "agent/disk/ownership.hpp"
+#include "agent/disk/published_names.hpp"
+#include "agent/disk/read_file.hpp"
+#include "agent/disk/renderings.hpp"
+#include "crypto/pkcs12.hpp"
+#include "policy/naming.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace disk {
+namespace {
+
+using policy::result;
+
+constexpr std::size_t outside_file_bytes = 4 << 20;  // of a broker's CA bundle
+constexpr std::size_t published_bytes = 8 << 20;     // of one of our files
+constexpr access traversable{.mode = 0755};
+
+// Everything that the files of one generation are made from, read and checked.
+struct material {
+    const publication& what;
+    key_pair pair;
+    std::vector<rendered_file> files;  // without client.p12
+    crypto::secret password;           // empty: no client.p12
+    access owner;                      // the mode is each file's own
+};
+
+policy::failure config_failure(std::string sentence)
+{
+    return {
+        .code = policy::errc::config, .context = std::move(sentence), .kind = policy::retry::after_change};
+}
+
+result<std::string> outside_file(const char* key, const std::string& path)
+{
+    auto content = read_file(std::filesystem::path(path), outside_file_bytes);
+    if (!content) return policy::with_context(key, content.error());
+    if (!*content) return config_failure(std::string(key) + ": there is no file " + path);
+    if ((*content)->empty()) return config_failure(std::string(key) + ": the file " + path + " is empty");
+    return std::move(**content);
+}
+
+// The first line of the file, as every program that takes a password file reads it.
+result<crypto::secret> password_of(const policy::output_rule& output)
+{
+    if (!needs_password(output)) return crypto::secret();
+    if (!output.password_file) return config_failure("output.password: pkcs12 needs one");
+    auto content = outside_file("output.password", *output.password_file);
+    if (!content) return content.error();
+    crypto::secret line(std::string_view(*content).substr(0, content->find_first_of("\r\n")));
+    crypto::wipe(*content);
+    if (line.empty())
+        return config_failure("output.password: the first line of " + *output.password_file + " is empty");
+    return line;
+}
+
+result<material> gather(const publication& what)
+{
+    auto pair = pair_of(what);
+    if (!pair) return pair.error();
+    auto owner = access_for(what.output.access);
+    if (!owner) return owner.error();
+    auto password = password_of(what.output);
+    if (!password) return password.error();
+    std::string broker_ca;
+    if (what.broker_ca_file && needs_broker_ca(what.output)) {
+        auto content = outside_file("broker_ca_file", *what.broker_ca_file);
+        if (!content) return content.error();
+        broker_ca = std::move(*content);
+    }
+    auto files = render(what, *pair, broker_ca);
+    return material{.what = what,
+                    .pair = std::move(*pair),
+                    .files = std::move(files),
+                    .password = std::move(*password),
+                    .owner = *owner};
+}
+
+// What files get when no group is configured, said explicitly, so that a changed group is put right: that of
+// a set-group-id directory, else our own.
+result<void> fill_in_group(access& owner, const directory& published)
+{
+    struct stat facts;
+    if (owner.gid) return {};
+    if (fstat(published.fd(), &facts) != 0)
+        return from_errno(errno, "cannot look at " + published.path().string());
+    owner.gid = (facts.st_mode & S_ISGID) != 0 ? facts.st_gid : getegid();
+    return {};
+}
+
+access access_of(const material& from, unsigned mode)
+{
+    return {.mode = mode, .uid = from.owner.uid, .gid = from.owner.gid};
+}
+
+// A complete directory beside the others, then one rename: its name appears with all that belongs to it.
+result<void> stage(const directory& published, const material& from)
+{
+    const std::string name = temporary_name(from.what.generation);
+    auto staged = published.make(name, traversable);
+    if (!staged) return staged.error();
+    for (const auto& file : from.files)
+        if (auto made = create_file(*staged, file.name, file.content.view(), access_of(from, file.mode));
+            !made)
+            return made;
+    if (!from.password.empty()) {
+        const auto file = render_pkcs12(from.what, from.pair, from.password);
+        if (!file) return file.error();
+        if (auto made = create_file(*staged, file->name, file->content.view(), access_of(from, file->mode));
+            !made)
+            return made;
+    }
+    if (auto synced = staged->sync(); !synced) return synced;
+    return rename_into_place(published, name, from.what.generation);
+}
+
+// The published PKCS#12 file stays as long as it opens and holds this pair: a new one would never be the
+// same.
+result<void> repair_pkcs12(const directory& generation, const material& from)
+{
+    auto there = read_file(generation, pkcs12_name, published_bytes);
+    if (!there) return there.error();
+    const auto wanted = access_of(from, from.what.output.access.mode);
+    if (*there && crypto::is_pkcs12_of(**there, from.password, from.pair.key, from.pair.chain)) {
+        const auto kept = update_file(generation, pkcs12_name, **there, wanted);
+        return kept ? result<void>() : result<void>(kept.error());
+    }
+    const auto file = render_pkcs12(from.what, from.pair, from.password);
+    if (!file) return file.error();
+    return write_file(generation, pkcs12_name, file->content.view(), wanted);
+}
+
+// Brings a directory that is already there to what is wanted, one atomic file each; what is right stays.
+result<void> repair(const directory& published, const material& from)
+{
+    const auto generation = published.make(from.what.generation, traversable);
+    if (!generation) return generation.error();
+    if (auto cleared = remove_leftovers(*generation); !cleared) return cleared;
+    for (const auto& file : from.files) {
+        const auto updated =
+            update_file(*generation, file.name, file.content.view(), access_of(from, file.mode));
+        if (!updated) return updated.error();
+    }
+    if (!from.password.empty())
+        if (auto repaired = repair_pkcs12(*generation, from); !repaired) return repaired;
+
+    const auto names = generation->names();
+    if (!names) return names.error();
+    for (const auto& name : *names) {
+        const bool wanted = std::ranges::find(from.files, name, &rendered_file::name) != from.files.end() ||
+                            (name == pkcs12_name && !from.password.empty());
+        if (wanted || !is_published_name(name)) continue;
+        if (auto removed = remove_file(*generation, name); !removed) return removed;
+    }
+    return {};
+}
+
+// Removes our files of a generation, and its directory unless somebody else's lie in it.
+result<void> remove_generation(const directory& published, const std::string& id)
+{
+    if (!published.has(id)) return {};
+    const auto generation = published.enter(id);
+    if (!generation) return generation.error();
+    if (auto cleared = remove_leftovers(*generation); !cleared) return cleared;
+    const auto names = generation->names();
+    if (!names) return names.error();
+    for (const auto& name : *names)
+        if (is_published_name(name))
+            if (auto removed = remove_file(*generation, name); !removed) return removed;
+    if (unlinkat(published.fd(), id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOTEMPTY && errno != EEXIST)
+        return from_errno(errno, "cannot remove " + published.path_of(id));
+    return published.sync();
+}
+
+// Where `current` points; empty: there is none. errc::foreign_file: to something that is not ours.
+result<std::string> current_of(const directory& published)
+{
+    const auto link = read_link(published, current_name);
+    if (!link) return link.error();
+    if (!*link) return std::string();
+    if (!policy::is_generation_id(**link))
+        return foreign(published.path_of(current_name), "a link that the agent did not make");
+    return **link;
+}
+
+// A generation that cannot be removed now is tried again by the next publication: what is in use is in place,
+// and that is what the caller asked for.
+void remove_older(const directory& published, const publication& what)
+{
+    const auto names = published.names();
+    if (!names) return;
+    for (const auto& name : *names)
+        if (policy::is_generation_id(name) && name != what.generation && name != what.keep)
+            static_cast<void>(remove_generation(published, name));
+}
+
+result<std::vector<policy::published_file>> facts_of(const directory& published, const material& from)
+{
+    std::vector<policy::published_file> facts;
+    const auto add = [&](const std::string& name) {
+        auto found = look_at_published(published.fd(), from.what.generation, name);
+        if (found) facts.push_back(std::move(*found));
+        return found.has_value();
+    };
+    bool complete = add(generation_itself);
+    for (const auto& file : from.files)
+        complete = add(file.name) && complete;
+    if (!from.password.empty()) complete = add(pkcs12_name) && complete;
+    if (complete) return facts;
+    return policy::failure{
+        .code = policy::errc::disk,
+        .context = "somebody else changes " + published.path_of(from.what.generation) + " at the same time"};
+}
+
+result<std::vector<policy::published_file>> publish_material(const directory& published, const material& from)
+{
+    const auto current = current_of(published);
+    if (!current) return current.error();
+    if (auto cleared = remove_leftovers(published); !cleared) return cleared.error();
+    const bool there = published.has(from.what.generation);
+    if (auto made = there ? repair(published, from) : stage(published, from); !made) return made.error();
+    if (auto moved = replace_link(published, current_name, from.what.generation); !moved)
+        return moved.error();
+    remove_older(published, from.what);
+    return facts_of(published, from);
+}
+
+}  // namespace
+
+result<std::vector<policy::published_file>> file_publisher::publish(const publication& what)
+{
+    const auto in_context = [&](policy::failure f) {
+        return policy::with_context("cannot publish the files of " + what.name.text(), std::move(f));
+    };
+    auto from = gather(what);
+    if (!from) return in_context(from.error());
+    const auto published = directory::make_path(what.output.directory, traversable);
+    if (!published) return in_context(published.error());
+    if (auto filled = fill_in_group(from->owner, *published); !filled) return in_context(filled.error());
+    auto facts = publish_material(*published, *from);
+    if (!facts) return in_context(facts.error());
+    return facts;
+}
+
+result<void> file_publisher::withdraw(const std::string& path, const std::vector<std::string>& generations)
+{
+    std::error_code ignored;
+    if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) return {};
+    const auto published = directory::open(path);
+    if (!published) return published.error();
+    const auto current = current_of(*published);
+    if (!current) return current.error();
+    if (std::ranges::find(generations, *current) != generations.end())
+        if (auto removed = remove_file(*published, current_name); !removed) return removed;
+    if (auto cleared = remove_leftovers(*published); !cleared) return cleared;
+    for (const auto& id : generations)
+        if (auto removed = remove_generation(*published, id); !removed) return removed;
+    rmdir(path.c_str());  // only when nothing of anybody is left in it
+    return {};
+}
+
+}  // namespace disk

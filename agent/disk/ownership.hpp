@@ -1,0 +1,13 @@
+#pragma once
+
+#include "agent/disk/directory.hpp"
+#include "policy/desired.hpp"
+#include "policy/result.hpp"
+
+namespace disk {
+
+// The configured owner, group and mode as the system's numbers; a name may be a number. Unset stays unset.
+// errc::config: this host has no such user or group.
+[[nodiscard]] policy::result<access> access_for(const policy::file_access&);
+
+}  // namespace disk
