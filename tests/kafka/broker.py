@@ -204,6 +204,11 @@ class Broker:
         return subprocess.run(self._java_command("-Xmx128m", name, *arguments), stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, check=False, timeout=COMMAND_LIMIT, **options)
 
+    def spawn_java(self, *arguments, **options):
+        """Starts a class or a source file with the broker's jars, and returns the process."""
+        return subprocess.Popen(self._java_command(*arguments),
+                                **{"stdin": subprocess.DEVNULL, "text": True, **options})
+
     def log(self):
         return (self.directory / "broker.log").read_text(errors="replace")
 
@@ -229,10 +234,9 @@ class Broker:
         if done.returncode != 0:
             raise RuntimeError((done.stdout + done.stderr)[-3000:])
 
-    def _spawn(self, log, *arguments, stdin=subprocess.DEVNULL, stdout=None):
+    def _spawn(self, log, *arguments, **options):
         with open(self.directory / log, "a", encoding="utf-8") as errors:
-            return subprocess.Popen(self._java_command(*arguments), stdin=stdin, stdout=stdout or errors,
-                                    stderr=errors, text=True)
+            return self.spawn_java(*arguments, **{"stdout": errors, **options}, stderr=errors)
 
 
 def main():
