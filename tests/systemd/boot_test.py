@@ -82,6 +82,7 @@ class boot(unittest.TestCase):
         self.operators_see_it()
         self.killed_it_comes_back()
         self.wrong_file_holds_up_hooks_but_loses_none()
+        self.strange_spool_entries_do_no_harm()
         self.files_for_a_group()
         self.timer_instead_of_daemon()
         self.removal()
@@ -193,11 +194,25 @@ class boot(unittest.TestCase):
         good = (self.root / CONFIGURATION.lstrip("/")).read_text()
         self.machine.write(CONFIGURATION, good.replace('"version": 1', '"version": 1, "nonsense": 1'))
         self.run_in("exposure-agent", "rotate", NAME, check=False)
-        self.wait(lambda: self.machine.show(DEPLOY, "Result") not in ("", "success"), "the helper has refused")
+        self.wait(lambda: self.machine.show(DEPLOY, "ExecMainStatus") == "78", "the helper has refused")
         self.machine.write(CONFIGURATION, good)
         self.run_in("exposure-agent", "deploy", check=False)
         self.wait(self.rotated(before), "the hook has passed")
         self.assertEqual(self.machine.show("exposure-agent-deploy.path", "ActiveState"), "active")
+
+    def strange_spool_entries_do_no_harm(self):
+        self.machine.note("What the agent's user could put into the spool: thrown away, or left without spinning")
+        spool, shadow = "/run/exposure-agent-deploy/spool", self.run_in("sha256sum", "/etc/shadow").stdout
+        self.run_in("setpriv", "--reuid=exposure-agent", "--regid=exposure-agent", "--clear-groups", "sh", "-c",
+                    f"cd {spool}; mkdir -m 0700 directory; ln -s /etc/shadow logs+siem-forwarder; mkfifo pipe; "
+                    "echo '{}' > logs+other; touch ..strange")
+        self.wait(lambda: self.run_in("ls", spool, quiet=True).stdout == "directory\n", "all but the directory is gone")
+        self.wait(lambda: self.machine.show(DEPLOY, "SubState") == "stop-post", "the helper takes a break")
+        self.assertEqual(self.run_in("sha256sum", "/etc/shadow").stdout, shadow)
+        before = self.user()["generation"]
+        self.run_in("exposure-agent", "rotate", NAME)
+        self.wait(self.rotated(before), "hooks still run")
+        self.run_in("rmdir", f"{spool}/directory")
 
     def files_for_a_group(self):
         self.machine.note("A directory outside of the state directory, keys for a group: the drop-in that is shipped")
