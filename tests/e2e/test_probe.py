@@ -1,0 +1,204 @@
+"""exposure-agent-probe against servers that are no brokers: whatever it meets, one line or an exit code, in time.
+
+What it says to a real broker is in tests/kafka.
+"""
+
+import json
+import pathlib
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
+import tempfile
+import threading
+import unittest
+
+import harness
+
+TIMEOUT_MS = 1500
+ENDED = threading.Event()  # lets the servers' threads go
+
+
+def authority(directory, name):
+    """A certificate authority made by the openssl command; its certificate's path."""
+    certificate = directory / f"{name}.pem"
+    harness.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+                    "-subj", f"/CN={name}", "-keyout", directory / f"{name}.key", "-out", certificate)
+    return certificate
+
+
+def issue(directory, issuer, name, usage):
+    """The paths of key and certificate."""
+    key_file, request = harness.make_csr(directory, name, usage=usage)
+    extensions = directory / f"{name}.ext"
+    extensions.write_text(f"extendedKeyUsage={usage}\nsubjectAltName=DNS:{name}\n")
+    certificate = directory / f"{name}.crt"
+    (directory / f"{name}.csr").write_text(request)
+    harness.openssl("x509", "-req", "-in", directory / f"{name}.csr", "-CA", issuer, "-CAkey",
+                    issuer.with_suffix(".key"), "-CAcreateserial", "-days", "2", "-extfile", extensions, "-out",
+                    certificate)
+    return key_file, certificate
+
+
+class Server:
+    """Listens on loopback and treats every connection as `handle(connection)` says."""
+
+    def __init__(self, handle):
+        self._handle = handle
+        self._socket = socket.create_server(("127.0.0.1", 0))
+        self.address = f"localhost:{self._socket.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def close(self):
+        self._socket.close()
+
+    def _serve(self):
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                return  # closed
+            threading.Thread(target=self._treat, args=(connection,), daemon=True).start()
+
+    def _treat(self, connection):
+        try:
+            self._handle(connection)
+        except OSError:
+            pass  # the probe has gone, or was refused: what the test is about
+        finally:
+            connection.close()
+
+
+class ProbeTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.program = harness.built("exposure-agent-probe")
+        cls.directory = pathlib.Path(tempfile.mkdtemp(prefix="probe-"))
+        cls.addClassCleanup(shutil.rmtree, cls.directory)
+        cls.addClassCleanup(ENDED.set)
+        cls.ca = authority(cls.directory, "ca")
+        cls.other_ca = authority(cls.directory, "other-ca")
+        cls.pair = issue(cls.directory, cls.ca, "client", "clientAuth")
+        cls.server_pair = issue(cls.directory, cls.ca, "localhost", "serverAuth")
+
+    def context(self, version=ssl.TLSVersion.TLSv1_3, clients=None):
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(self.server_pair[1], self.server_pair[0])
+        context.minimum_version = context.maximum_version = version
+        if clients:
+            context.verify_mode = ssl.CERT_REQUIRED
+            context.load_verify_locations(clients)
+        return context
+
+    def run_probe(self, text, *arguments):
+        return subprocess.run([self.program, *arguments], input=text, capture_output=True, text=True, check=False,
+                              timeout=TIMEOUT_MS / 1000 + 10)
+
+    def ask(self, broker, **change):
+        request = {"broker": broker, "ca_file": str(self.ca), "key_file": str(self.pair[0]),
+                   "certificate_file": str(self.pair[1]), "topic": "logs-orion-123", "group": "siem",
+                   "timeout_ms": TIMEOUT_MS, **change}
+        return self.run_probe(json.dumps(request))
+
+    def verdict(self, handle, **change):
+        server = Server(handle)
+        self.addCleanup(server.close)
+        done = self.ask(server.address, **change)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout.count("\n"), 1)
+        answer = json.loads(done.stdout)
+        self.assertEqual(set(answer), {"verdict", "evidence"})
+        return answer["verdict"], answer["evidence"]
+
+    def refusing(self, version):
+        """A server that trusts another authority's clients."""
+        context = self.context(version, clients=self.other_ca)
+
+        def handle(connection):
+            with context.wrap_socket(connection, server_side=True) as tls:
+                tls.recv(1)
+
+        return handle
+
+    def test_a_refusal_in_the_handshake(self):
+        self.assertEqual(self.verdict(self.refusing(ssl.TLSVersion.TLSv1_2))[0], "refused_tls")
+
+    def test_a_refusal_after_the_handshake(self):
+        self.assertEqual(self.verdict(self.refusing(ssl.TLSVersion.TLSv1_3))[0], "refused_tls")
+
+    def test_a_reset_that_overtakes_the_alert(self):
+        context = self.context()
+
+        def handle(connection):
+            tls = context.wrap_socket(connection, server_side=True)
+            tls.recv(1)  # the first request: the client's handshake is complete
+            tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            tls.close()
+
+        verdict, evidence = self.verdict(handle)
+        self.assertEqual(verdict, "refused_tls")
+        self.assertIn("right after the TLS handshake", evidence)
+
+    def test_a_server_of_an_unknown_authority(self):
+        context = self.context()
+        verdict, evidence = self.verdict(lambda c: context.wrap_socket(c, server_side=True), ca_file=str(self.other_ca))
+        self.assertEqual(verdict, "unreachable")
+        self.assertIn("broker_ca_file", evidence)
+
+    def test_a_server_of_another_name(self):
+        context = self.context()
+        server = Server(lambda c: context.wrap_socket(c, server_side=True))
+        self.addCleanup(server.close)
+        answer = json.loads(self.ask(server.address.replace("localhost", "127.0.0.1")).stdout)
+        self.assertEqual(answer["verdict"], "unreachable")
+        self.assertIn("broker_ca_file", answer["evidence"])
+
+    def test_silence_before_and_after_the_handshake(self):
+        context = self.context()
+
+        def shake_hands_and_wait(connection):
+            with context.wrap_socket(connection, server_side=True):
+                ENDED.wait()
+
+        for handle in (lambda _: ENDED.wait(), shake_hands_and_wait):
+            verdict, evidence = self.verdict(handle)
+            self.assertEqual(verdict, "unreachable")
+            self.assertIn(f"no answer within {TIMEOUT_MS} ms", evidence)
+
+    def test_something_that_is_no_tls(self):
+        self.assertEqual(self.verdict(lambda c: c.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n"))[0], "unreachable")
+
+    def test_nobody(self):
+        for broker in ("localhost:1", "broker.invalid:9093"):
+            self.assertEqual(json.loads(self.ask(broker).stdout)["verdict"], "unreachable")
+
+    def test_a_request_that_makes_no_sense(self):
+        good = {"broker": "localhost:1", "key_file": "k", "certificate_file": "c", "topic": "t", "group": "g"}
+        wrong = ["", "[]", "{", "null", "x" * (1 << 20), json.dumps({**good, "timeout_ms": 0}),
+                 json.dumps({**good, "timeout_ms": "long"}), json.dumps({**good, "ca_file": ""})]
+        wrong += [json.dumps({k: v for k, v in good.items() if k != missing}) for missing in good]
+        for text in wrong:
+            with self.subTest(text=text[:80]):
+                done = self.run_probe(text)
+                self.assertEqual((done.returncode, done.stdout), (64, ""))
+                self.assertTrue(done.stderr.startswith("exposure-agent-probe: "))
+
+    def test_files_that_cannot_be_used(self):
+        _, other_certificate = issue(self.directory, self.ca, "another", "clientAuth")
+        garbage = self.directory / "garbage"
+        garbage.write_text("garbage")
+        for change in ({"key_file": "/nowhere"}, {"certificate_file": str(garbage)}, {"ca_file": "/nowhere"},
+                       {"certificate_file": str(other_certificate)}):
+            with self.subTest(change=change):
+                done = self.ask("localhost:1", **change)
+                self.assertEqual((done.returncode, done.stdout), (70, ""))
+        self.assertIn("/nowhere", self.ask("localhost:1", key_file="/nowhere").stderr)
+
+    def test_arguments(self):
+        self.assertEqual(self.run_probe("", "broker.example.com").returncode, 64)
+        self.assertIn("librdkafka", self.run_probe("", "--version").stdout)
+
+
+if __name__ == "__main__":
+    unittest.main()
