@@ -1,0 +1,124 @@
+#include "agent/io/process_posix.hpp"
+
+#include "agent/io/async.hpp"
+#include "agent/io/child.hpp"
+#include "agent/io/time_limit.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+
+namespace io {
+
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto term_grace = 2s;                 // between SIGTERM and SIGKILL
+constexpr auto kill_grace = 5s;                 // for what even SIGKILL does not end at once
+constexpr std::size_t last_words = 1024 << 10;  // read at most after the exit: a child may go on for ever
+constexpr auto use_tuple = asio::as_tuple(asio::use_awaitable);
+
+struct output {
+    std::string& text;
+    std::size_t limit;
+    bool& truncated;
+
+    void add(const char* data, std::size_t size)
+    {
+        const auto room = std::min(size, limit - text.size());
+        text.append(data, room);
+        truncated = truncated || room < size;
+    }
+};
+
+// To the end of the stream, or of the child: then only what is already in the pipe, because what the child
+// left in the background may keep it open.
+awaitable<void> read_stream(child::descriptor& stream, output to, const bool& exited)
+{
+    std::array<char, 4096> space{};
+    while (!exited) {
+        const auto [error, bytes] = co_await stream.async_read_some(asio::buffer(space), use_tuple);
+        to.add(space.data(), bytes);
+        if (error && error != asio::error::operation_aborted) co_return;
+    }
+    boost::system::error_code error;
+    stream.non_blocking(true, error);
+    for (std::size_t total = 0; !error && total < last_words;) {
+        const auto bytes = stream.read_some(asio::buffer(space), error);
+        to.add(space.data(), bytes);
+        total += bytes;
+    }
+}
+
+awaitable<void> wait_for_exit(child& process, time_limit& limit)
+{
+    limit.on_over([&process] { process.exit_event().cancel(); });
+    while (!process.has_exited() && !limit.over())
+        co_await process.exit_event().async_wait(child::descriptor::wait_read, use_tuple);
+    limit.on_over({});
+}
+
+// SIGTERM, and SIGKILL for those who do not mind it.
+awaitable<void> end_group(child& process)
+{
+    const auto executor = co_await asio::this_coro::executor;
+    stop_event nobody_stops_this(executor);
+    process.signal_group(SIGTERM);
+    time_limit patience(executor, nobody_stops_this, std::chrono::steady_clock::now() + term_grace);
+    co_await wait_for_exit(process, patience);
+    process.signal_group(SIGKILL);
+    time_limit last(executor, nobody_stops_this, std::chrono::steady_clock::now() + kill_grace);
+    co_await wait_for_exit(process, last);
+}
+
+awaitable<void> watch(child& process, time_limit& limit, process_outcome& outcome)
+{
+    co_await wait_for_exit(process, limit);
+    if (!process.has_exited()) {
+        outcome.timed_out = limit.late();
+        co_await end_group(process);
+    }
+    const auto status = process.peek();
+    outcome.exit_code = status.exit_code;
+    outcome.signal = status.signal;
+    if (!outcome.ok()) process.signal_group(SIGKILL);
+    process.reap();
+}
+
+}  // namespace
+
+task<process_outcome> process_posix::run(process_request request)
+{
+    if (stop_.requested()) co_return stopped();
+    const auto executor = co_await asio::this_coro::executor;
+    auto started = child::start(executor, request);
+    if (!started) co_return started.error();
+    time_limit limit(executor, stop_, std::chrono::steady_clock::now() + request.timeout);
+
+    process_outcome outcome;
+    bool exited = false;
+    co_await for_each_parallel(3, 3, [&](std::size_t part) -> awaitable<void> {
+        if (part == 1)
+            co_await read_stream(started->out(), {outcome.out, request.output_limit, outcome.truncated},
+                                 exited);
+        if (part == 2)
+            co_await read_stream(started->err(), {outcome.err, request.output_limit, outcome.truncated},
+                                 exited);
+        if (part != 0) co_return;
+        co_await watch(*started, limit, outcome);
+        exited = true;
+        started->out().cancel();
+        started->err().cancel();
+    });
+    if (limit.stopped() && !outcome.ok()) co_return stopped();
+    co_return outcome;
+}
+
+}  // namespace io
