@@ -1,6 +1,6 @@
 #pragma once
 
-#include "tests/support/test_ca.hpp"
+#include "tests/support/tls_ca.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>

@@ -1,132 +1,117 @@
 #pragma once
 
-#include <openssl/bio.h>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509.h>
-#include <openssl/x509v3.h>
+#include "crypto/key.hpp"
+#include "crypto/openssl.hpp"
 
-#include <memory>
+#include <openssl/pem.h>
+
+#include <ctime>
 #include <stdexcept>
 #include <string>
 
-// A certificate authority that lives as long as a test: server certificates with any name and any dates.
+// A certificate authority for tests: real keys, real signatures, made when the test runs.
 
-namespace support {
+namespace test_support {
 
-struct server_identity {
-    std::string certificate;  // PEM
-    std::string key;          // PEM
-    long serial = 0;
+struct certificate_options {
+    std::string common_name = "logs-tenant-user-00000000";
+    std::time_t not_before = 1'700'000'000;         // 2023-11-14T22:13:20Z
+    std::time_t not_after = 2'000'000'000;          // 2033-05-18T03:33:20Z
+    std::string extended_key_usage = "clientAuth";  // as in openssl.cnf; empty: no such extension
+    std::string serial = "0A3F";                    // hex
 };
 
 class test_ca {
 public:
-    test_ca() : key_(::EVP_EC_gen("P-256")), certificate_(make(name(), key_.get(), {}, -day, 365 * day, true))
+    // Signed by itself.
+    explicit test_ca(const std::string& name)
+        : key_(crypto::private_key::generate(policy::key_type::ecdsa_p256).value()),
+          certificate_(build(name, key_.native(), nullptr, authority_options(name), true))
     {
     }
 
-    std::string pem() const { return pem_of(certificate_.get()); }
-
-    // names: as in openssl.cnf, "DNS:localhost,IP:127.0.0.1"; dates in seconds from now.
-    server_identity issue(const std::string& names, long not_before = -day, long not_after = day)
+    // Signed by another authority.
+    test_ca(const std::string& name, const test_ca& parent)
+        : key_(crypto::private_key::generate(policy::key_type::ecdsa_p256).value()),
+          certificate_(build(name, key_.native(), &parent, authority_options(name), true))
     {
-        const key server_key(::EVP_EC_gen("P-256"));
-        const auto issued = make("server", server_key.get(), names, not_before, not_after, false);
-        const bio out(::BIO_new(::BIO_s_mem()));
-        ::PEM_write_bio_PKCS8PrivateKey(out.get(), server_key.get(), nullptr, nullptr, 0, nullptr, nullptr);
-        return {pem_of(issued.get()), text_of(out.get()), serial_};
     }
 
-    // A revocation list, PEM; 0 revokes nothing.
-    std::string crl(long revoked_serial)
+    std::string pem() const { return text_of(certificate_.get()); }
+
+    // A certificate for this public key, as PEM.
+    std::string issue(const crypto::private_key& subject, const certificate_options& options = {}) const
     {
-        const std::unique_ptr<X509_CRL, decltype(&::X509_CRL_free)> list(::X509_CRL_new(), &::X509_CRL_free);
-        ::X509_CRL_set_version(list.get(), 1);
-        ::X509_CRL_set_issuer_name(list.get(), ::X509_get_subject_name(certificate_.get()));
-        const time now(::X509_gmtime_adj(nullptr, -day), &::ASN1_TIME_free);
-        const time next(::X509_gmtime_adj(nullptr, day), &::ASN1_TIME_free);
-        ::X509_CRL_set1_lastUpdate(list.get(), now.get());
-        ::X509_CRL_set1_nextUpdate(list.get(), next.get());
-        if (revoked_serial != 0) {
-            auto* entry = ::X509_REVOKED_new();
-            const std::unique_ptr<ASN1_INTEGER, decltype(&::ASN1_INTEGER_free)> serial(::ASN1_INTEGER_new(),
-                                                                                       &::ASN1_INTEGER_free);
-            ::ASN1_INTEGER_set(serial.get(), revoked_serial);
-            ::X509_REVOKED_set_serialNumber(entry, serial.get());
-            ::X509_REVOKED_set_revocationDate(entry, now.get());
-            ::X509_CRL_add0_revoked(list.get(), entry);
-        }
-        ::X509_CRL_sign(list.get(), key_.get(), ::EVP_sha256());
-        const bio out(::BIO_new(::BIO_s_mem()));
-        ::PEM_write_bio_X509_CRL(out.get(), list.get());
-        return text_of(out.get());
+        return text_of(build(options.common_name, subject.native(), this, options, false).get());
     }
 
-    static constexpr long day = 24 * 3600;
+    // A certificate for the key and the subject of a signing request (DER), as a platform would make it.
+    std::string sign(const std::string& csr_der, certificate_options options = {}) const
+    {
+        auto* at = reinterpret_cast<const unsigned char*>(csr_der.data());
+        const crypto::openssl::x509_req request(
+            d2i_X509_REQ(nullptr, &at, static_cast<long>(csr_der.size())));
+        check(request != nullptr && X509_REQ_verify(request.get(), X509_REQ_get0_pubkey(request.get())) == 1);
+        char name[256] = {};
+        X509_NAME_get_text_by_NID(X509_REQ_get_subject_name(request.get()), NID_commonName, name,
+                                  sizeof name);
+        options.common_name = name;
+        return text_of(
+            build(options.common_name, X509_REQ_get0_pubkey(request.get()), this, options, false).get());
+    }
 
 private:
-    struct release {
-        void operator()(EVP_PKEY* p) const { ::EVP_PKEY_free(p); }
-        void operator()(X509* p) const { ::X509_free(p); }
-        void operator()(BIO* p) const { ::BIO_free(p); }
-    };
-    using key = std::unique_ptr<EVP_PKEY, release>;
-    using certificate = std::unique_ptr<X509, release>;
-    using bio = std::unique_ptr<BIO, release>;
-    using time = std::unique_ptr<ASN1_TIME, decltype(&::ASN1_TIME_free)>;
-
-    // Two authorities of one name would be told apart by their signatures only.
-    static std::string name()
+    static void check(bool done)
     {
-        static int count = 0;
-        return "Test CA " + std::to_string(++count);
+        if (!done) throw std::runtime_error("the test's certificate authority failed");
     }
 
-    static std::string text_of(BIO* memory)
+    static certificate_options authority_options(const std::string& name)
     {
-        char* data = nullptr;
-        const auto size = BIO_get_mem_data(memory, &data);
-        return std::string(data, static_cast<std::size_t>(size));
+        return {.common_name = name, .extended_key_usage = "", .serial = "01"};
     }
 
-    static std::string pem_of(X509* issued)
+    static void extend(X509* x, X509* issuer, int nid, const char* value)
     {
-        const bio out(::BIO_new(::BIO_s_mem()));
-        ::PEM_write_bio_X509(out.get(), issued);
-        return text_of(out.get());
+        X509V3_CTX context = {};
+        X509V3_set_ctx(&context, issuer, x, nullptr, nullptr, 0);
+        const crypto::openssl::x509_extension extension(X509V3_EXT_conf_nid(nullptr, &context, nid, value));
+        check(extension && X509_add_ext(x, extension.get(), -1) == 1);
     }
 
-    certificate make(const std::string& common_name, EVP_PKEY* subject_key, const std::string& names,
-                     long not_before, long not_after, bool is_ca)
+    static crypto::openssl::x509 build(const std::string& name, EVP_PKEY* subject, const test_ca* parent,
+                                       const certificate_options& options, bool authority)
     {
-        certificate made(::X509_new());
-        ::X509_set_version(made.get(), 2);
-        ::ASN1_INTEGER_set(::X509_get_serialNumber(made.get()), ++serial_);
-        ::X509_gmtime_adj(::X509_getm_notBefore(made.get()), not_before);
-        ::X509_gmtime_adj(::X509_getm_notAfter(made.get()), not_after);
-        ::X509_set_pubkey(made.get(), subject_key);
-        auto* subject = ::X509_get_subject_name(made.get());
-        ::X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8,
-                                     reinterpret_cast<const unsigned char*>(common_name.c_str()), -1, -1, 0);
-        ::X509_set_issuer_name(made.get(), is_ca ? subject : ::X509_get_subject_name(certificate_.get()));
-        add(made.get(), NID_basic_constraints, is_ca ? "critical,CA:TRUE" : "CA:FALSE");
-        if (!names.empty()) add(made.get(), NID_subject_alt_name, names.c_str());
-        if (::X509_sign(made.get(), key_.get(), ::EVP_sha256()) == 0) throw std::runtime_error("cannot sign");
-        return made;
+        crypto::openssl::x509 x(X509_new());
+        BIGNUM* serial = nullptr;
+        check(BN_hex2bn(&serial, options.serial.c_str()) > 0);
+        BN_to_ASN1_INTEGER(serial, X509_get_serialNumber(x.get()));
+        BN_free(serial);
+        X509_set_version(x.get(), X509_VERSION_3);
+        X509_NAME_add_entry_by_txt(X509_get_subject_name(x.get()), "CN", MBSTRING_UTF8,
+                                   reinterpret_cast<const unsigned char*>(name.data()),
+                                   static_cast<int>(name.size()), -1, 0);
+        X509* const issuer = parent != nullptr ? parent->certificate_.get() : x.get();
+        X509_set_issuer_name(x.get(), X509_get_subject_name(issuer));
+        ASN1_TIME_set(X509_getm_notBefore(x.get()), options.not_before);
+        ASN1_TIME_set(X509_getm_notAfter(x.get()), options.not_after);
+        X509_set_pubkey(x.get(), subject);
+        extend(x.get(), issuer, NID_subject_key_identifier, "hash");
+        extend(x.get(), issuer, NID_authority_key_identifier, "keyid:always");
+        extend(x.get(), issuer, NID_basic_constraints, authority ? "critical,CA:TRUE" : "critical,CA:FALSE");
+        if (!options.extended_key_usage.empty())
+            extend(x.get(), issuer, NID_ext_key_usage, options.extended_key_usage.c_str());
+        check(X509_sign(x.get(), parent != nullptr ? parent->key_.native() : subject, EVP_sha256()) > 0);
+        return x;
     }
 
-    static void add(X509* to, int nid, const char* value)
+    static std::string text_of(const X509* x)
     {
-        auto* extension = ::X509V3_EXT_conf_nid(nullptr, nullptr, nid, value);
-        if (!extension) throw std::runtime_error(std::string("bad extension ") + value);
-        ::X509_add_ext(to, extension, -1);
-        ::X509_EXTENSION_free(extension);
+        return crypto::openssl::to_pem(PEM_STRING_X509, crypto::openssl::to_der<i2d_X509>(x));
     }
 
-    long serial_ = 0;
-    key key_;
-    certificate certificate_;
+    crypto::private_key key_;
+    crypto::openssl::x509 certificate_;
 };
 
-}  // namespace support
+}  // namespace test_support
