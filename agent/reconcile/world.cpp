@@ -46,6 +46,7 @@ io::task<void> world::load()
     auto loaded = co_await io::offload(outside_.pool, [this] { return outside_.store.load(); });
     if (!loaded) co_return loaded.error();
     stored_ = std::move(*loaded);
+    if (desired_->owner) stored_.owner = *desired_->owner;
     co_await inspect_outputs("");
     co_return policy::result<void>();
 }

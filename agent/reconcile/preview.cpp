@@ -1,0 +1,94 @@
+#include "agent/reconcile/preview.hpp"
+
+#include "agent/io/async.hpp"
+#include "agent/reconcile/look.hpp"
+
+#include <algorithm>
+
+namespace reconcile {
+namespace {
+
+constexpr std::size_t parallel_exposures = 64;
+
+io::awaitable<void> look_everywhere(world& w, preview& into)
+{
+    const auto exposures = w.desired().exposures;
+    co_await io::for_each_parallel(
+        parallel_exposures, exposures.size(), [&](std::size_t i) -> io::awaitable<void> {
+            const auto& exposure = exposures[i];
+            auto seen = co_await look(w.outside().api, exposure, known_ids(w.stored(), exposure),
+                                      w.outside().clock.now());
+            if (seen.error)
+                into.unreached.emplace(exposure.name, *seen.error);
+            else
+                ++into.reach.reached;
+            w.observed().exposures[exposure.name] = std::move(seen);
+        });
+    w.observed().clock_ahead = w.outside().api.clock_ahead();
+    into.reach.exposures = into.unreached;
+}
+
+// Steps that are bookkeeping for one exposure stand in the way of what comes next: the plan is made as if
+// they were done.
+bool assume_known_instances(world& w, const policy::plan_result& plan)
+{
+    bool assumed = false;
+    for (const auto& a : plan.actions) {
+        if (a.kind != policy::action_kind::remember_instance) continue;
+        w.exposure_record(*w.exposure(a.name.exposure)).where.instance_id = a.remote_id;
+        assumed = true;
+    }
+    return assumed;
+}
+
+void add_change(preview& p, const policy::action& a)
+{
+    const std::string word = policy::contract_word(a);
+    const auto same = [&](const change& c) { return c.name == a.name && c.action == word; };
+    if (word.empty() || std::ranges::any_of(p.changes, same)) return;
+    p.changes.push_back(
+        {.name = a.name, .action = word, .reason = policy::word_of(a.why), .sentence = a.sentence});
+}
+
+// The instance has to be made first: the users that wait for it will be made right after.
+void add_after_onboarding(preview& p, const world& w)
+{
+    const auto onboarding = p.changes;
+    for (const auto& exposure : w.desired().exposures) {
+        const bool first = std::ranges::any_of(onboarding, [&](const change& c) {
+            return c.name.exposure == exposure.name && c.action == "onboard";
+        });
+        if (!first) continue;
+        for (const auto& view : p.plan.users)
+            if (view.name.exposure == exposure.name && !view.next.empty() && !view.blocked)
+                p.changes.push_back({.name = view.name,
+                                     .action = view.next,
+                                     .reason = policy::word_of(policy::reason::absent),
+                                     .sentence = "it has no certificate yet"});
+    }
+}
+
+}  // namespace
+
+io::awaitable<preview> look_ahead(world& w)
+{
+    preview p;
+    co_await look_everywhere(w, p);
+    const policy::plan_options options{.ignore_backoff = true};
+    const auto now = w.outside().clock.now();
+    p.plan = policy::plan(w.desired(), w.observed(), w.stored(), now, options);
+    if (assume_known_instances(w, p.plan))
+        p.plan = policy::plan(w.desired(), w.observed(), w.stored(), now, options);
+
+    for (const auto& a : p.plan.actions)
+        add_change(p, a);
+    add_after_onboarding(p, w);
+    for (const auto& view : p.plan.users) {
+        if (view.blocked) p.blocked.push_back(view);
+        if (!view.next.empty() && view.next_at && *view.next_at > now) p.scheduled.push_back(view);
+    }
+    p.strangers = p.plan.strangers;
+    co_return p;
+}
+
+}  // namespace reconcile

@@ -1,0 +1,35 @@
+#pragma once
+
+#include "agent/reconcile/report.hpp"
+#include "agent/reconcile/world.hpp"
+#include "policy/plan.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+// `plan`: what `reconcile` would do and why, changing nothing anywhere.
+
+namespace reconcile {
+
+struct change {
+    policy::user_name name;  // user empty: the whole exposure
+    std::string action;      // the contract's word
+    std::string reason;      // stable word
+    std::string sentence;
+};
+
+struct preview {
+    std::vector<change> changes;             // one a user and purpose, exposures first
+    std::vector<policy::outlook> blocked;    // would be done, but waits for a person
+    std::vector<policy::outlook> scheduled;  // next steps that time alone will bring
+    std::vector<policy::stranger> strangers;
+    std::map<std::string, policy::failure> unreached;
+    report reach;  // for the exit code: only what could not be looked at
+    policy::plan_result plan;
+};
+
+// Looks at every exposure and plans, as a person's `reconcile` would: without back-offs.
+io::awaitable<preview> look_ahead(world&);
+
+}  // namespace reconcile

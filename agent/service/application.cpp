@@ -1,0 +1,239 @@
+#include "agent/service/application.hpp"
+
+#include "agent/deploy/broker_probe.hpp"
+#include "agent/deploy/hooks_runner.hpp"
+#include "agent/deploy/spooled_hooks.hpp"
+#include "agent/disk/file_publisher.hpp"
+#include "agent/disk/file_store.hpp"
+#include "agent/disk/state_directory.hpp"
+#include "agent/disk/token_file.hpp"
+#include "agent/io/http_beast.hpp"
+#include "agent/io/process_posix.hpp"
+#include "agent/io/real_clock.hpp"
+#include "agent/platform/exposure_client.hpp"
+#include "agent/platform/external_tokens.hpp"
+#include "agent/platform/oauth_tokens.hpp"
+#include "agent/platform/secret_reader.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <csignal>
+#include <exception>
+#include <thread>
+
+namespace service {
+namespace {
+
+// The token record's text on disk: the platform room does not know the disk.
+class tokens_on_disk final : public platform::token_store {
+public:
+    explicit tokens_on_disk(disk::paths where) : file_(std::move(where)) {}
+
+    policy::result<std::optional<crypto::secret>> load() override { return file_.load(); }
+    policy::result<void> save(const crypto::secret& text) override { return file_.save(text); }
+
+private:
+    disk::token_file file_;
+};
+
+std::size_t pool_threads()
+{
+    return std::max(2U, std::thread::hardware_concurrency());
+}
+
+std::unique_ptr<deploy::hooks> make_hooks(bool through_unit, io::process& process, io::clock& clock)
+{
+    if (through_unit) return std::make_unique<deploy::spooled_hooks>(clock);
+    return std::make_unique<deploy::hooks_runner>(process);
+}
+
+}  // namespace
+
+struct application::parts {
+    parts(std::shared_ptr<const policy::desired_state> wanted, const application_options& options)
+        : desired(std::move(wanted)),
+          paths(desired->state_dir),
+          stop(context.get_executor()),
+          pool(pool_threads()),
+          clock(stop),
+          process(stop),
+          http(desired->network, io::read_proxy_environment(), stop),
+          secrets(process, pool.get_executor(), platform::own_environment()),
+          token_store(paths),
+          store(paths),
+          hooks(make_hooks(options.deploy_unit, process, clock)),
+          proof(process)
+    {
+    }
+
+    std::shared_ptr<const policy::desired_state> desired;
+    disk::paths paths;
+    boost::asio::io_context context{1};
+    io::stop_event stop;
+    boost::asio::thread_pool pool;
+    io::real_clock clock;
+    io::process_posix process;
+    io::http_beast http;
+    platform::secret_reader secrets;
+    tokens_on_disk token_store;
+    disk::file_store store;
+    disk::file_publisher publisher;
+    std::unique_ptr<deploy::hooks> hooks;
+    deploy::broker_probe proof;
+    std::unique_ptr<platform::oauth_tokens> oauth;
+    std::unique_ptr<platform::external_tokens> external;
+    std::unique_ptr<platform::access_tokens> borrowed;
+    std::unique_ptr<platform::api_channel> channel;
+    std::unique_ptr<platform::exposure_client> api;
+    std::unique_ptr<reconcile::ports> ports;
+    std::unique_ptr<reconcile::world> world;
+    std::optional<disk::state_lock> lock;
+};
+
+application::application(std::shared_ptr<const policy::desired_state> desired, application_options options)
+    : parts_(std::make_unique<parts>(std::move(desired), options))
+{
+    auto& p = *parts_;
+    const auto& identity = p.desired->identity;
+    platform::access_tokens* tokens = nullptr;
+    if (identity.access_token) {
+        p.external = std::make_unique<platform::external_tokens>(executor(), *identity.access_token,
+                                                                 p.secrets, p.clock);
+        tokens = p.external.get();
+    } else {
+        p.oauth = std::make_unique<platform::oauth_tokens>(
+            platform::oauth_world{p.http, p.clock, p.token_store, p.secrets, executor(), pool()}, identity,
+            p.desired->owner.value_or(disk::this_installation().owner));
+        tokens = p.oauth.get();
+    }
+    if (options.borrowed_tokens && p.oauth) {
+        p.borrowed = options.borrowed_tokens(*this);
+        tokens = p.borrowed.get();
+    }
+    p.channel = std::make_unique<platform::api_channel>(p.http, *tokens, p.clock, std::move(options.watch));
+    p.api = std::make_unique<platform::exposure_client>(*p.channel);
+    p.ports = std::make_unique<reconcile::ports>(
+        reconcile::ports{p.clock, *p.api, p.store, p.publisher, *p.hooks, p.proof, pool()});
+    p.world = std::make_unique<reconcile::world>(*p.ports, p.desired);
+}
+
+application::~application()
+{
+    parts_->pool.join();
+}
+
+policy::result<void> application::take_state_directory()
+{
+    if (auto ready = disk::prepare_state_directory(parts_->paths); !ready) return ready.error();
+    auto lock = disk::state_lock::acquire(parts_->paths);
+    if (!lock) return lock.error();
+    parts_->lock.emplace(std::move(*lock));
+    return parts_->store.remember_installation();
+}
+
+void application::run(io::awaitable<void> work)
+{
+    boost::asio::signal_set signals(parts_->context, SIGINT, SIGTERM);
+    signals.async_wait([this](boost::system::error_code ec, int) {
+        if (!ec) parts_->stop.request();
+    });
+    std::exception_ptr bug;
+    boost::asio::co_spawn(parts_->context, std::move(work), [&](std::exception_ptr error) {
+        bug = error;
+        signals.cancel();
+        parts_->http.close_kept();
+    });
+    parts_->context.run();
+    parts_->context.restart();
+    if (bug) std::rethrow_exception(bug);
+}
+
+void application::configure(std::shared_ptr<const policy::desired_state> desired)
+{
+    auto& p = *parts_;
+    p.desired = desired;
+    p.world->replace_desired(desired);
+    p.http.configure(desired->network);
+    if (p.oauth) p.oauth->configure(desired->identity);
+}
+
+const policy::desired_state& application::desired() const
+{
+    return *parts_->desired;
+}
+
+disk::paths application::paths() const
+{
+    return parts_->paths;
+}
+
+boost::asio::any_io_executor application::executor()
+{
+    return parts_->context.get_executor();
+}
+
+boost::asio::any_io_executor application::pool()
+{
+    return parts_->pool.get_executor();
+}
+
+io::stop_event& application::stop()
+{
+    return parts_->stop;
+}
+
+io::clock& application::clock()
+{
+    return parts_->clock;
+}
+
+io::http& application::http()
+{
+    return parts_->http;
+}
+
+io::process& application::process()
+{
+    return parts_->process;
+}
+
+reconcile::world& application::world()
+{
+    return *parts_->world;
+}
+
+deploy::hooks& application::hooks()
+{
+    return *parts_->hooks;
+}
+
+platform::api_channel& application::channel()
+{
+    return *parts_->channel;
+}
+
+platform::exposure_api& application::api()
+{
+    return *parts_->api;
+}
+
+disk::file_store& application::store()
+{
+    return parts_->store;
+}
+
+platform::oauth_tokens* application::oauth()
+{
+    return parts_->oauth.get();
+}
+
+io::task<platform::login_status> application::login_status()
+{
+    if (parts_->external) co_return parts_->external->status();
+    co_return co_await parts_->oauth->status();
+}
+
+}  // namespace service

@@ -1,0 +1,77 @@
+#pragma once
+
+#include "agent/disk/lock.hpp"
+#include "agent/disk/paths.hpp"
+#include "agent/io/http.hpp"
+#include "agent/io/process.hpp"
+#include "agent/io/stop_event.hpp"
+#include "agent/platform/access_token.hpp"
+#include "agent/platform/api_channel.hpp"
+#include "agent/platform/login_status.hpp"
+#include "agent/reconcile/world.hpp"
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+// The real ports, wired together once for one configuration: what every verb that does something runs in.
+
+namespace disk {
+class file_store;
+}
+
+namespace platform {
+class oauth_tokens;
+}
+
+namespace service {
+
+// Counts requests to the platform: operation, and HTTP status or the name of a failure.
+using request_observer = platform::api_channel::observer;
+
+struct application_options {
+    bool deploy_unit = false;  // hooks are run by root's helper, through the spool
+    request_observer watch;
+    // Set: bearer tokens come from the running daemon, which alone refreshes.
+    std::function<std::unique_ptr<platform::access_tokens>(class application&)> borrowed_tokens;
+};
+
+class application {
+public:
+    application(std::shared_ptr<const policy::desired_state>, application_options = {});
+    ~application();
+    application(const application&) = delete;
+    application& operator=(const application&) = delete;
+
+    // Takes the state directory for this process. errc::busy when another agent holds it.
+    policy::result<void> take_state_directory();
+
+    // Runs until the coroutine has ended; SIGINT and SIGTERM request a stop. Exceptions are bugs and come
+    // out.
+    void run(io::awaitable<void>);
+
+    // A changed configuration, from the next step on.
+    void configure(std::shared_ptr<const policy::desired_state>);
+
+    const policy::desired_state& desired() const;
+    disk::paths paths() const;
+    boost::asio::any_io_executor executor();
+    boost::asio::any_io_executor pool();
+    io::stop_event& stop();
+    io::clock& clock();
+    io::http& http();
+    io::process& process();
+    reconcile::world& world();
+    deploy::hooks& hooks();
+    platform::api_channel& channel();
+    platform::exposure_api& api();
+    disk::file_store& store();
+    platform::oauth_tokens* oauth();  // null: the access token comes from elsewhere
+    io::task<platform::login_status> login_status();
+
+private:
+    struct parts;
+    std::unique_ptr<parts> parts_;
+};
+
+}  // namespace service

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "agent/disk/paths.hpp"
+#include "agent/service/status_view.hpp"
+
+#include <vector>
+
+namespace service {
+
+// How the kept credentials of the file stand, from their records on disk.
+std::vector<credential_view> credential_views(const policy::desired_state&, const disk::paths&);
+
+}  // namespace service

@@ -1,0 +1,288 @@
+#include "agent/service/operations.hpp"
+
+#include "agent/io/log.hpp"
+#include "agent/io/log_events.hpp"
+#include "agent/platform/oauth_tokens.hpp"
+#include "agent/reconcile/run.hpp"
+
+#include <boost/json.hpp>
+
+#include <algorithm>
+
+namespace service {
+namespace {
+
+using boost::json::array;
+using boost::json::object;
+
+std::set<policy::user_name> names_of(const object& arguments)
+{
+    std::set<policy::user_name> names;
+    const auto* given = arguments.if_contains("names");
+    if (!given || !given->is_array()) return names;
+    for (const auto& text : given->as_array()) {
+        const std::string name(text.as_string());
+        const auto slash = name.find('/');
+        names.insert({name.substr(0, slash), slash == std::string::npos ? "" : name.substr(slash + 1)});
+    }
+    return names;
+}
+
+bool flag(const object& arguments, std::string_view key)
+{
+    const auto* given = arguments.if_contains(key);
+    return given && given->is_bool() && given->as_bool();
+}
+
+std::string text(const object& arguments, std::string_view key)
+{
+    const auto* given = arguments.if_contains(key);
+    return given && given->is_string() ? std::string(given->as_string()) : "";
+}
+
+object done(std::string message)
+{
+    return {{"exit", 0}, {"messages", array{boost::json::string(message)}}};
+}
+
+object answer_of(const reconcile::report& report)
+{
+    array messages;
+    array users;
+    for (const auto& [name, failed] : report.exposures)
+        messages.emplace_back(failed.context);
+    for (const auto& [name, sentence] : report.incidents)
+        messages.emplace_back("exposure " + name + ": " + sentence);
+    for (const auto& user : report.users) {
+        users.push_back(object{{"exposure", user.name.exposure},
+                               {"name", user.name.user},
+                               {"converged", user.converged},
+                               {"sentence", user.sentence}});
+        if (!user.converged && !report.exposures.contains(user.name.exposure))
+            messages.emplace_back(user.name.text() + ": " + user.sentence);
+    }
+    for (const auto& [name, sentence] : report.credentials)
+        messages.emplace_back("credential " + name + ": " + sentence);
+    return {{"schema", "exposure-agent.reconcile/v1"},
+            {"exit", reconcile::exit_code(report)},
+            {"users", std::move(users)},
+            {"messages", std::move(messages)}};
+}
+
+bool is_on_its_way(const policy::stored_user& user)
+{
+    return std::ranges::any_of(user.generations, [&](const policy::generation& g) {
+        return g.id != user.current && !g.published_at && !g.abandoned && !g.lost_at && g.quarantine.empty();
+    });
+}
+
+// A person's word: whatever the schedule, a back-off or a budget says.
+void ask_for_rotation(policy::stored_user& user, bool retire_now, policy::instant now)
+{
+    user.failure.reset();
+    user.blocked.reset();
+    user.creations.clear();
+    user.held.clear();
+    user.retire_now = user.retire_now || retire_now;
+    if (!is_on_its_way(user)) user.rotate_asked_at = now;
+}
+
+}  // namespace
+
+io::awaitable<object> operations::perform(std::string verb, object arguments)
+{
+    if (verb == "reconcile") co_return co_await reconcile(std::move(arguments));
+    if (verb == "rotate") co_return co_await rotate(std::move(arguments));
+    if (verb == "rollback") co_return co_await rollback(std::move(arguments));
+    if (verb == "deploy") co_return co_await deploy(std::move(arguments));
+    if (verb == "login") co_return co_await login(std::move(arguments));
+    if (verb == "logout") co_return co_await logout();
+    if (verb == "ping") co_return done("here");
+    co_return service::answer_of(
+        policy::failure{.code = policy::errc::usage, .context = "there is no operation " + verb});
+}
+
+io::awaitable<object> operations::reconcile(object arguments)
+{
+    const auto only = names_of(arguments);
+    if (auto known = reconcile::check_names(app_.world(), only); !known)
+        co_return service::answer_of(known.error());
+    co_return co_await converge(only, std::move(arguments));
+}
+
+io::awaitable<object> operations::converge(std::set<policy::user_name> only, object arguments)
+{
+    reconcile::run_options options{.plan = {.accept_loss = flag(arguments, "accept_loss")},
+                                   .only = std::move(only)};
+    if (const auto* timeout = arguments.if_contains("timeout"); timeout && timeout->is_int64())
+        options.timeout = policy::span(timeout->as_int64());
+    if (auto* oauth = app_.oauth())
+        (void)co_await oauth->refresh_if_due(platform::oauth_tokens::asked_by::person);
+    co_return answer_of(co_await reconcile::run(app_.world(), options, listener_));
+}
+
+io::awaitable<object> operations::rotate(object arguments)
+{
+    const auto only = names_of(arguments);
+    for (const auto& name : only)
+        if (!app_.world().wanted(name))
+            co_return service::answer_of(policy::failure{
+                .code = policy::errc::usage,
+                .context = name.text() + ": the configuration names no such user (exposure/user)"});
+    for (const auto& name : only) {
+        if (!app_.world().stored().users.contains(name)) continue;
+        ask_for_rotation(app_.world().user(name), flag(arguments, "retire_now"), app_.clock().now());
+        if (auto saved = co_await app_.world().save(name); !saved)
+            co_return service::answer_of(saved.error());
+    }
+    co_return co_await converge(only, std::move(arguments));
+}
+
+// The generation before is put back by the same one rename; its hooks run like those of any new certificate.
+io::task<void> operations::put_back(policy::user_name name)
+{
+    auto& world = app_.world();
+    const auto found = world.stored().users.find(name);
+    const auto* before =
+        found == world.stored().users.end() ? nullptr : found->second.find(found->second.previous);
+    if (!world.wanted(name) || !before || !before->certificate || before->lost_at)
+        co_return policy::failure{
+            .code = policy::errc::usage,
+            .context = name.text() + ": there is no generation before that could be put back",
+            .kind = policy::retry::never};
+    const auto g = *before;
+    const auto detail = co_await app_.api().read_user({.name = name.exposure,
+                                                       .variant = g.where.variant,
+                                                       .base_url = g.where.base_url,
+                                                       .tenant = g.where.tenant},
+                                                      g.where.instance_id, g.remote_id);
+    if (!detail && detail.error().code == policy::errc::not_found)
+        co_return policy::failure{
+            .code = policy::errc::refused,
+            .context = name.text() + ": the user of generation " + g.id +
+                       " is gone from the platform, its certificate opens nothing; say `rotate`",
+            .kind = policy::retry::never};
+    reconcile::executor executor(world);
+    auto published = co_await executor.perform({.kind = policy::action_kind::publish,
+                                                .name = name,
+                                                .why = policy::reason::rotation_asked,
+                                                .sentence = "put back by rollback",
+                                                .generation = g.id});
+    if (!published) co_return published.error();
+    auto& user = world.user(name);
+    user.held = g.id;
+    user.deploy_reason = "rollback";
+    user.rotate_asked_at.reset();
+    user.retire_now = false;
+    co_return co_await world.save(name);
+}
+
+io::awaitable<object> operations::rollback(object arguments)
+{
+    const auto only = names_of(arguments);
+    for (const auto& name : only)
+        if (auto back = co_await put_back(name); !back) co_return service::answer_of(back.error());
+    object pending{{"names", arguments["names"]}};
+    co_return co_await deploy(std::move(pending));
+}
+
+io::awaitable<object> operations::deploy(object arguments)
+{
+    auto& world = app_.world();
+    const auto only = names_of(arguments);
+    if (auto known = reconcile::check_names(world, only); !known) co_return service::answer_of(known.error());
+    reconcile::executor executor(world);
+    object answer{{"exit", 0}};
+    array messages;
+    for (const auto& [name, unused] : std::map(world.stored().users)) {
+        if ((!only.empty() && !only.contains(name)) || !world.wanted(name)) continue;
+        auto& user = world.user(name);
+        auto* current = user.find(user.current);
+        if (!current || (current->deployed_at && !flag(arguments, "force"))) continue;
+        current->deployed_at.reset();
+        const policy::action step{.kind = policy::action_kind::deploy,
+                                  .name = name,
+                                  .why = policy::reason::hooks_pending,
+                                  .generation = current->id};
+        if (auto passed = co_await executor.perform(step); !passed) {
+            user.deploy_failure = policy::failure_memory{.count = 1,
+                                                         .code = passed.error().code,
+                                                         .sentence = passed.error().context,
+                                                         .last = app_.clock().now()};
+            if (auto saved = co_await world.save(name); !saved) messages.emplace_back(saved.error().context);
+            messages.emplace_back(passed.error().context);
+            answer["exit"] = 1;
+        } else {
+            messages.emplace_back(name.text() + ": hooks passed");
+        }
+    }
+    if (messages.empty()) messages.emplace_back("no hooks are pending");
+    answer["messages"] = std::move(messages);
+    co_return answer;
+}
+
+io::awaitable<object> operations::login(object arguments)
+{
+    auto* oauth = app_.oauth();
+    if (!oauth)
+        co_return service::answer_of(
+            policy::failure{.code = policy::errc::usage,
+                            .context = "identity.access_token names an external source: it keeps the token "
+                                       "fresh, there is nothing to log in to",
+                            .kind = policy::retry::never});
+    const bool force = flag(arguments, "force");
+    if (arguments.contains("refresh_token")) {
+        auto seeded =
+            co_await oauth->login_with_refresh_token(crypto::secret(text(arguments, "refresh_token")), force);
+        if (!seeded) co_return service::answer_of(seeded.error());
+        if (*seeded == platform::oauth_tokens::seed::known)
+            co_return done("this refresh token was imported before; nothing changed");
+    } else {
+        auto exchanged = co_await oauth->login_with_code(crypto::secret(text(arguments, "code")), force);
+        if (!exchanged) co_return service::answer_of(exchanged.error());
+    }
+    const auto status = co_await oauth->status();
+    io::log(io::severity::info, io::events::logged_in, {}, "logged in");
+    co_return done("logged in" + (status && !status->subject.empty() ? " as " + status->subject : ""));
+}
+
+io::awaitable<object> operations::logout()
+{
+    auto* oauth = app_.oauth();
+    if (!oauth) co_return done("the access token comes from an external source: there is nothing to forget");
+    if (auto gone = co_await oauth->logout(); !gone) co_return service::answer_of(gone.error());
+    co_return done("logged out: the tokens are forgotten on this host");
+}
+
+object answer_of(const policy::failure& failed)
+{
+    return {{"exit", exit_code_of(failed)}, {"messages", array{boost::json::string(failed.context)}}};
+}
+
+int exit_code_of(const policy::failure& failed) noexcept
+{
+    using policy::errc;
+    switch (failed.code) {
+        case errc::usage:
+            return 64;
+        case errc::not_resolved:
+        case errc::not_connected:
+        case errc::untrusted:
+        case errc::no_answer:
+        case errc::timed_out:
+            return 69;
+        case errc::busy:
+            return 75;
+        case errc::login_required:
+        case errc::client_refused:
+        case errc::unauthorized:
+        case errc::token_source:
+            return 77;
+        case errc::config:
+            return 78;
+        default:
+            return 1;
+    }
+}
+
+}  // namespace service

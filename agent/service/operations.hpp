@@ -1,0 +1,47 @@
+#pragma once
+
+#include "agent/reconcile/pass.hpp"
+#include "agent/service/application.hpp"
+
+#include <boost/json/object.hpp>
+
+#include <string>
+
+// The verbs that change something, the same whether a one-shot runs them or hands them to the daemon: JSON
+// in, JSON out. Every answer has "exit", the contract's exit code, and "messages", sentences for people.
+
+namespace service {
+
+class operations {
+public:
+    // The state directory is held and the world is loaded.
+    explicit operations(application& app, reconcile::step_listener listener = {})
+        : app_(app), listener_(std::move(listener))
+    {
+    }
+
+    // reconcile {names, timeout, accept_loss} · rotate {names, retire_now} · rollback {names} ·
+    // deploy {names, force} · login {code | refresh_token, force} · logout {} · ping {}
+    io::awaitable<boost::json::object> perform(std::string verb, boost::json::object arguments);
+
+private:
+    io::awaitable<boost::json::object> reconcile(boost::json::object);
+    io::awaitable<boost::json::object> rotate(boost::json::object);
+    io::awaitable<boost::json::object> rollback(boost::json::object);
+    io::awaitable<boost::json::object> deploy(boost::json::object);
+    io::awaitable<boost::json::object> login(boost::json::object);
+    io::awaitable<boost::json::object> logout();
+    io::awaitable<boost::json::object> converge(std::set<policy::user_name> only, boost::json::object);
+    io::task<void> put_back(policy::user_name);
+
+    application& app_;
+    reconcile::step_listener listener_;
+};
+
+// The answer to a failure: its exit code and its sentence.
+boost::json::object answer_of(const policy::failure&);
+
+// The contract's exit code of a failure (section 4).
+int exit_code_of(const policy::failure&) noexcept;
+
+}  // namespace service

@@ -1,0 +1,150 @@
+#include "agent/service/status_view.hpp"
+
+#include "policy/dates.hpp"
+
+#include <boost/json.hpp>
+
+#include <algorithm>
+
+namespace service {
+namespace {
+
+using boost::json::array;
+using boost::json::object;
+using boost::json::value;
+
+value text_or_null(const std::string& text)
+{
+    return text.empty() ? value(nullptr) : value(text);
+}
+
+value time_or_null(const std::optional<policy::instant>& at)
+{
+    return at ? value(policy::format_utc(*at)) : value(nullptr);
+}
+
+value proof_of(const policy::generation& g)
+{
+    switch (g.proven) {
+        case policy::proof::none:
+            return nullptr;
+        case policy::proof::local:
+            return "local";
+        case policy::proof::broker:
+            return "broker";
+    }
+    return nullptr;
+}
+
+void add_certificate(object& user, const policy::generation* g)
+{
+    const auto* c = g && g->certificate ? &*g->certificate : nullptr;
+    user["generation"] = g ? value(g->id) : value(nullptr);
+    user["remote_id"] = g ? text_or_null(g->remote_id) : value(nullptr);
+    user["common_name"] = g ? value(g->sent.common_name) : value(nullptr);
+    user["serial"] = c ? value(c->serial) : value(nullptr);
+    user["not_before"] = c ? value(policy::format_utc(c->not_before)) : value(nullptr);
+    user["not_after"] = c ? value(policy::format_utc(c->not_after)) : value(nullptr);
+    user["expiration_date"] = c ? time_or_null(c->expiration_date) : value(nullptr);
+}
+
+value pending_of(const policy::generation* g)
+{
+    if (!g) return nullptr;
+    return object{{"generation", g->id},
+                  {"remote_id", text_or_null(g->remote_id)},
+                  {"since", policy::format_utc(g->created_at)}};
+}
+
+object user_json(const policy::standing& s, const std::string& directory)
+{
+    object user{{"exposure", s.name.exposure},
+                {"name", s.name.user},
+                {"state", policy::word_of(s.state)},
+                {"reason", s.reason}};
+    add_certificate(user, s.current);
+    user["rotate_at"] = time_or_null(s.rotate_at);
+    user["directory"] = text_or_null(directory);
+    user["deploy"] = policy::word_of(s.deploy);
+    user["proof"] = s.current ? proof_of(*s.current) : value(nullptr);
+    user["pending"] = pending_of(s.pending);
+    array retiring;
+    for (const auto& r : s.retiring)
+        retiring.push_back(object{{"remote_id", r.remote_id},
+                                  {"common_name", r.common_name},
+                                  {"delete_at", policy::format_utc(r.delete_at)}});
+    user["retiring"] = std::move(retiring);
+    user["failures"] = s.failures;
+    user["last_error"] = text_or_null(s.last_error);
+    user["next_attempt"] = time_or_null(s.next_attempt);
+    user["sentence"] = s.sentence;
+    return user;
+}
+
+std::string directory_of(const policy::desired_state& desired, const policy::stored_state& stored,
+                         const policy::user_name& name)
+{
+    for (const auto& exposure : desired.exposures)
+        for (const auto& user : exposure.users)
+            if (exposure.name == name.exposure && user.name == name.user) return user.output.directory;
+    const auto have = stored.users.find(name);
+    return have == stored.users.end() ? "" : have->second.entry.directory;
+}
+
+}  // namespace
+
+status_view view_of(const policy::desired_state& desired, const policy::stored_state& stored,
+                    platform::login_status login, std::vector<credential_view> credentials,
+                    policy::instant now)
+{
+    status_view view{.owner = stored.owner, .login = std::move(login)};
+    view.users = policy::standings(desired, stored, now);
+    for (const auto& s : view.users)
+        view.directories.push_back(directory_of(desired, stored, s.name));
+    for (const auto& exposure : desired.exposures) {
+        exposure_view e{.name = exposure.name};
+        if (const auto kept = stored.exposures.find(exposure.name); kept != stored.exposures.end()) {
+            if (kept->second.failure) {
+                e.last_error = kept->second.failure->sentence;
+                e.next_attempt = kept->second.failure->next_attempt;
+            }
+            if (kept->second.blocked) e.incident = kept->second.blocked->sentence;
+        }
+        view.exposures.push_back(std::move(e));
+    }
+    view.credentials = std::move(credentials);
+    return view;
+}
+
+bool needs_attention(const status_view& view)
+{
+    return view.login.state == platform::login_state::required || view.login.at_risk || view.login.unsaved ||
+           std::ranges::any_of(view.users, &policy::standing::attention) ||
+           std::ranges::any_of(view.exposures,
+                               [](const auto& e) { return !e.last_error.empty() || !e.incident.empty(); }) ||
+           std::ranges::any_of(view.credentials, [](const auto& c) { return !c.last_error.empty(); });
+}
+
+object to_json(const status_view& view)
+{
+    array users;
+    for (std::size_t i = 0; i < view.users.size(); ++i)
+        users.push_back(user_json(view.users[i], view.directories[i]));
+    array exposures;
+    for (const auto& e : view.exposures)
+        exposures.push_back(object{{"name", e.name},
+                                   {"last_error", text_or_null(e.last_error)},
+                                   {"next_attempt", time_or_null(e.next_attempt)},
+                                   {"incident", text_or_null(e.incident)}});
+    array credentials;
+    for (const auto& c : view.credentials)
+        credentials.push_back(object{{"name", c.name},
+                                     {"state", c.state},
+                                     {"updated_at", time_or_null(c.updated_at)},
+                                     {"last_error", text_or_null(c.last_error)}});
+    return {{"schema", "exposure-agent.status/v1"},         {"owner", view.owner},
+            {"login", platform::name_of(view.login.state)}, {"users", std::move(users)},
+            {"credentials", std::move(credentials)},        {"exposures", std::move(exposures)}};
+}
+
+}  // namespace service

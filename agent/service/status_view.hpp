@@ -1,0 +1,49 @@
+#pragma once
+
+#include "agent/platform/login_status.hpp"
+#include "policy/desired.hpp"
+#include "policy/standing.hpp"
+#include "policy/stored.hpp"
+
+#include <boost/json/fwd.hpp>
+
+#include <string>
+#include <vector>
+
+// The state of everything from the disk alone: `status`, /status.json, metrics.
+
+namespace service {
+
+struct credential_view {
+    std::string name;
+    std::string state;  // absent, current, failing
+    std::optional<policy::instant> updated_at;
+    std::string last_error;  // empty: none
+};
+
+struct exposure_view {
+    std::string name;
+    std::string last_error;  // empty: it answered last time
+    std::optional<policy::instant> next_attempt;
+    std::string incident;  // empty: none
+};
+
+struct status_view {
+    std::string owner;
+    platform::login_status login;
+    std::vector<policy::standing> users;   // pointing into the stored state that it was made from
+    std::vector<std::string> directories;  // of the users, in their order
+    std::vector<exposure_view> exposures;
+    std::vector<credential_view> credentials;
+};
+
+status_view view_of(const policy::desired_state&, const policy::stored_state&, platform::login_status,
+                    std::vector<credential_view>, policy::instant now);
+
+// True when somebody should look: `status --check` exits 1.
+bool needs_attention(const status_view&);
+
+// exposure-agent.status/v1 (contract section 4).
+boost::json::object to_json(const status_view&);
+
+}  // namespace service
