@@ -1,6 +1,7 @@
 #include "config/check.hpp"
 
 #include "config/names.hpp"
+#include "policy/nearest.hpp"
 
 #include <algorithm>
 
@@ -34,7 +35,7 @@ std::string unknown_key(const std::string& key, const section& in)
         if (f.inner && f.shape == field::form::one && find_field(*f.inner, key))
             return unknown + "; it belongs under `" + f.name + "`";
     }
-    const auto near = nearest(key, known);
+    const auto near = policy::nearest(key, known);
     return unknown + (near.empty() ? "; there are " + names_of(in.fields) : "; did you mean `" + near + "`?");
 }
 

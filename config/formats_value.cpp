@@ -1,5 +1,6 @@
 #include "config/formats.hpp"
 #include "config/scalars.hpp"
+#include "policy/nearest.hpp"
 
 #include <array>
 #include <vector>
@@ -78,7 +79,7 @@ std::string word_fault(const node& value, const format& self)
         if (word == value.text) return {};
         list += (list.empty() ? "" : ", ") + word;
     }
-    const auto near = nearest(value.text, known);
+    const auto near = policy::nearest(value.text, known);
     return quoted(value.text) + " is not known; " +
            (near.empty() ? "write one of " + list : "did you mean " + near + "? There are " + list);
 }

@@ -55,8 +55,4 @@ private:
 // The text in quotes for a sentence: control characters escaped, cut when it is long. Not for secrets.
 std::string quoted(const std::string& text);
 
-// The word of `known` that is most like `text`, or "" when none is near (edit distance, at most a third of
-// it).
-std::string nearest(const std::string& text, const std::vector<std::string>& known);
-
 }  // namespace config
