@@ -34,7 +34,8 @@ public:
 
     // Any complete answer is a value, whatever its status. Failures: not_resolved, not_connected, untrusted,
     // timed_out (no byte of the request was sent), no_answer (it may have been processed),
-    // bad_answer (too large, not delimited), stopping.
+    // bad_answer (too large, not delimited), stopping (nothing sent, or nothing that matters: idempotent),
+    // config (no usable URL), internal (a header that cannot be sent).
     virtual task<http_response> exchange(http_request) = 0;
 };
 
