@@ -146,11 +146,14 @@ bool is_weekday(std::string_view name)
     return std::ranges::any_of(names, [&](const char* known) { return same_word(name, known); });
 }
 
+// An offset must not lead out of the years that have four digits.
 std::optional<instant> at(std::optional<sys_days> day, std::optional<seconds> time,
                           std::optional<seconds> ahead)
 {
     if (!day || !time || !ahead) return std::nullopt;
-    return *day + *time - *ahead;
+    const instant when = *day + *time - *ahead;
+    const bool writable = when >= sys_days(year(0) / 1 / 1) && when < sys_days(year(10000) / 1 / 1);
+    return writable ? std::optional(when) : std::nullopt;
 }
 
 // Seconds or milliseconds, with or without a fraction.

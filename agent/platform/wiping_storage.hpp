@@ -11,15 +11,13 @@ namespace platform {
 // Memory for JSON that holds tokens: overwritten before it is given back.
 class wiping_storage final : public boost::json::memory_resource {
 private:
-    void* do_allocate(std::size_t size, std::size_t alignment) override
-    {
-        return ::operator new(size, std::align_val_t(alignment));
-    }
+    // JSON asks for no alignment beyond the one that every allocation has.
+    void* do_allocate(std::size_t size, std::size_t) override { return ::operator new(size); }
 
-    void do_deallocate(void* memory, std::size_t size, std::size_t alignment) override
+    void do_deallocate(void* memory, std::size_t size, std::size_t) override
     {
         explicit_bzero(memory, size);
-        ::operator delete(memory, std::align_val_t(alignment));
+        ::operator delete(memory);
     }
 
     bool do_is_equal(const memory_resource& other) const noexcept override { return this == &other; }

@@ -1,0 +1,21 @@
+#include "agent/platform/catalog_json.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+// Answers of the catalog service: no reader throws, every wanted element has a value or a sentence, and a
+// template that takes an assignment stays a template.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+{
+    const std::string_view body(reinterpret_cast<const char*>(data), size);
+    const auto state = platform::read_request_state(body);
+    if (state && (state->text.empty() || (state->succeeded && !state->finished))) std::abort();
+    const auto values = platform::extract_values(body, {"a", "provider-accessKeyID"});
+    if (values && values->values.size() + values->missing.size() != 2) std::abort();
+    const auto laid = platform::overlay(body, {"planName=small"});
+    if (laid && !platform::overlay(*laid, {"planName=2"})) std::abort();
+    (void)platform::read_submitted_id(body, body);
+    return 0;
+}

@@ -1,0 +1,14 @@
+#include "policy/dates.hpp"
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string_view>
+
+// Every text is a date or none, and a date is read back from how we write it.
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+{
+    const auto when = policy::parse_date(std::string_view(reinterpret_cast<const char*>(data), size));
+    if (when && policy::parse_date(policy::format_utc(*when)) != when) std::abort();
+    return 0;
+}
