@@ -1,0 +1,122 @@
+# The packages that this project wants, in one place. Sourced by run.sh and demo.sh.
+# An entry a|b is satisfied by any of its packages; the first one is installed.
+
+# What tells the two distributions apart is the version in the names of Boost's packages.
+distribution() {
+    # shellcheck source=/dev/null
+    (source /etc/os-release 2>/dev/null && echo "${ID:-unknown} ${VERSION_ID:-}") || echo unknown
+}
+
+case $(distribution) in
+"ubuntu 24.04") boost=1.83 ;;
+*) boost=1.81 ;;  # Debian 12
+esac
+
+build_packages=(
+    cmake ninja-build 'g++' pkgconf ccache gzip
+    "libboost$boost-dev" "libboost-json$boost-dev" "libboost-url$boost-dev"
+    libssl-dev libyaml-cpp-dev libcli11-dev libsystemd-dev librdkafka-dev
+)
+demo_packages=(python3 openssl curl)
+test_packages=("libboost-test$boost-dev" python3 openssl)
+
+# Without these, the tests that need them are skipped, by name and with the reason.
+peer_packages=(
+    man-db mandoc           # the manuals
+    prometheus              # promtool: alert rules and dashboard
+    python3-jsonschema python3-yaml  # the configuration's JSON Schema
+    dpkg-dev lintian        # the Debian package
+    debootstrap             # ... its life in a clean root
+    systemd systemd-container  # ... and under a real systemd
+    tinyproxy-bin strace
+)
+kafka_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven kcat)
+
+as_root() {
+    if [ "$(id -u)" = 0 ]; then
+        "$@"
+    else
+        sudo "$@"
+    fi
+}
+
+apt_get() {
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300 "$@"
+}
+
+# A service that comes with a test tool neither starts now nor at the next boot.
+apt_install() {
+    local policy=/usr/sbin/policy-rc.d status=0 ours=
+    if [ ! -e $policy ]; then
+        ours=yes
+        printf '#!/bin/sh\nexit 101\n' | as_root install -m 0755 /dev/stdin $policy
+    fi
+    apt_get install --no-install-recommends "$@" || status=$?
+    [ -z "$ours" ] || as_root rm -f $policy
+    if [[ " $* " == *" prometheus "* && -d /run/systemd/system ]]; then
+        as_root systemctl disable --quiet prometheus.service || true
+    fi
+    return $status
+}
+
+installed() {
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# Prints the entries that no installed package satisfies, each as the package to install.
+missing_of() {
+    local entry package
+    for entry; do
+        for package in ${entry//|/ }; do
+            installed "$package" && continue 2
+        done
+        echo "${entry%%|*}"
+    done
+}
+
+# install_packages REQUIRED... -- OPTIONAL...: installs what is missing and nothing else. Fails when a required
+# package cannot be installed; says which optional ones could not.
+install_packages() {
+    local required=() optional=() package entry list=required refused=()
+    for entry; do
+        case $entry in
+        --) list=optional ;;
+        *) [ $list = required ] && required+=("$entry") || optional+=("$entry") ;;
+        esac
+    done
+    case $(distribution) in
+    "debian 12" | "ubuntu 24.04") ;;
+    *)
+        echo "This is neither Debian 12 nor Ubuntu 24.04: nothing is installed. On Debian 12 it would be:"
+        echo "    ${required[*]} ${optional[*]}"
+        return 0
+        ;;
+    esac
+    mapfile -t required < <(missing_of "${required[@]}")
+    mapfile -t optional < <(missing_of "${optional[@]}")
+    [ $((${#required[@]} + ${#optional[@]})) != 0 ] || return 0
+
+    echo "Missing packages: ${required[*]} ${optional[*]}"
+    if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
+        echo "Could not install them: neither root nor sudo."
+        refused=("${optional[@]}")
+    else
+        apt_get update || echo "apt-get update failed: trying with the lists that are there."
+        if [ ${#required[@]} != 0 ] && apt_install "${required[@]}"; then
+            required=()
+        fi
+        if [ ${#optional[@]} != 0 ] && ! apt_install "${optional[@]}"; then
+            for package in "${optional[@]}"; do
+                installed "$package" || apt_install "$package" || refused+=("$package")
+            done
+        fi
+    fi
+    if [ ${#refused[@]} != 0 ]; then
+        echo "Could not install, tests that need them are skipped: ${refused[*]}"
+    fi
+    if [ ${#required[@]} != 0 ]; then
+        echo "Could not install: ${required[*]}. Nothing works without them; install them and start again:"
+        echo "    apt-get install ${required[*]}"
+        return 1
+    fi
+}

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Installs what is missing, builds, and runs every test. A second run does only what has changed.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source tests/packages.sh
+
+usage() {
+    cat <<'END'
+usage: tests/run.sh [OPTION...]
+
+  --with-sanitizers    also the tests under AddressSanitizer and UndefinedBehaviorSanitizer, with crash points,
+                       in build-sanitize/
+  --with-crash-points  also the end-to-end tests that kill the program at named points, in build-crash-points/
+                       (the sanitizer build has the points, too)
+  --with-kafka         also a real Kafka broker, fetched with Maven
+  --werror             warnings are errors
+  --debug              a debug build in build/ (default: Release)
+  --no-install         use what is installed
+  -j N                 so many jobs and tests at a time (default: one a processor)
+END
+}
+
+jobs=$(nproc)
+type=Release
+settings=()
+kafka=OFF
+sanitizers= crash_points= install=yes
+while [ $# != 0 ]; do
+    case $1 in
+    --with-sanitizers) sanitizers=yes ;;
+    --with-crash-points) crash_points=yes ;;
+    --with-kafka) kafka=ON ;;
+    --werror) settings+=(-DWERROR=ON) ;;
+    --debug) type=Debug ;;
+    --no-install) install= ;;
+    -j) jobs=${2:?-j wants a number} && shift ;;
+    -j*) jobs=${1#-j} ;;
+    -h | --help) usage && exit 0 ;;
+    *) usage >&2 && exit 64 ;;
+    esac
+    shift
+done
+
+if [ -n "$install" ]; then
+    peers=("${peer_packages[@]}")
+    [ $kafka = OFF ] || peers+=("${kafka_packages[@]}")
+    install_packages "${build_packages[@]}" "${test_packages[@]}" -- "${peers[@]}"
+fi
+
+# configure DIRECTORY SETTING...
+configure() {
+    local directory=$1 ours=()
+    shift
+    if [ ! -e "$directory/CMakeCache.txt" ] && command -v ninja >/dev/null; then
+        ours+=(-G Ninja)
+    fi
+    if command -v ccache >/dev/null; then
+        ours+=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    fi
+    printf '\n== %s\n' "$directory"
+    cmake -S . -B "$directory" "${ours[@]}" "${settings[@]}" "$@" --log-level=WARNING
+}
+
+# run_tests DIRECTORY CTEST-OPTION...: remembers a failure, so that everything is run.
+failed=
+tested=()
+run_tests() {
+    local directory=$1
+    shift
+    tested+=("$directory")
+    ctest --test-dir "$directory" -j "$jobs" --output-on-failure --no-tests=error \
+        --output-junit "$PWD/$directory/tests.xml" "$@" | tee "$directory/tests.txt" || failed=yes
+}
+
+configure build -DCMAKE_BUILD_TYPE=$type -DBUILD_TESTING=ON -DWITH_KAFKA=$kafka
+cmake --build build -j "$jobs"
+run_tests build
+
+if [ -n "$sanitizers" ]; then
+    configure build-sanitize -DCMAKE_BUILD_TYPE=Debug '-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1' -DSANITIZE=ON -DCRASH_POINTS=ON
+    cmake --build build-sanitize -j "$jobs"
+    # what surrounds the program has nothing to sanitize
+    run_tests build-sanitize --label-exclude host
+fi
+
+if [ -n "$crash_points" ]; then
+    configure build-crash-points -DCMAKE_BUILD_TYPE=$type -DCRASH_POINTS=ON
+    cmake --build build-crash-points -j "$jobs" --target exposure-agent exposure-agent-probe platform-simulator
+    run_tests build-crash-points --tests-regex '^e2e-'
+fi
+
+printf '\n'
+python3 -B tests/skipped.py "${tested[@]}"
+for directory in "${tested[@]}"; do
+    echo "$directory: $(grep 'tests passed' "$directory/tests.txt")"
+done
+[ -z "$failed" ]

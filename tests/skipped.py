@@ -1,0 +1,24 @@
+"""Lists the tests that ctest skipped in these build directories, and the parts that tests skipped, with the reasons."""
+
+import pathlib
+import re
+import sys
+import xml.etree.ElementTree
+
+PART = re.compile(r"^(?P<test>.*?) ?(?:\(.*\) )?\.\.\. skipped ['\"](?P<reason>.*)['\"]$", re.MULTILINE)
+WHOLE = re.compile(r"^(?:skipped: ?)(?P<reason>.*)$", re.MULTILINE)
+
+
+def skipped(case):
+    """Texts, one for every reason that this test case tells."""
+    output = (case.findtext("system-out") or "").replace("\\n", " ")
+    parts = [f"{match['test']}: {match['reason']}" for match in PART.finditer(output)]
+    if case.find("skipped") is None:
+        return parts
+    return parts or [match["reason"] for match in WHOLE.finditer(output)] or ["no reason told"]
+
+
+for directory in sys.argv[1:]:
+    for case in xml.etree.ElementTree.parse(pathlib.Path(directory, "tests.xml")).iter("testcase"):
+        for reason in skipped(case):
+            print(f"{directory}: skipped: {case.get('name')}: {reason}")
