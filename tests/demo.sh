@@ -1,0 +1,140 @@
+#!/usr/bin/env bash
+# The main job from beginning to end, against the bundled platform, on this machine alone. Installs what is missing,
+# builds, works in a temporary directory, and leaves nothing behind but the build.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+source tests/packages.sh
+
+install_packages "${build_packages[@]}" "${demo_packages[@]}" --
+if [ ! -e build/CMakeCache.txt ]; then
+    launcher=()
+    if command -v ccache >/dev/null; then
+        launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+    fi
+    cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DBUILD_TESTING=OFF "${launcher[@]}" --log-level=WARNING
+fi
+cmake --build build -j "$(nproc)" --target exposure-agent exposure-agent-probe platform-simulator
+
+PATH=$PWD/build:$PATH
+demo=$(mktemp -d "${TMPDIR:-/tmp}/exposure-agent-demo-XXXXXX")
+simulator=
+finish() {
+    local status=$?
+    [ -z "$simulator" ] || { kill "$simulator" && wait "$simulator"; } || true
+    cd / && rm -rf "$demo"
+    [ $status = 0 ] || echo "The demonstration failed: exit $status" >&2
+}
+trap finish EXIT
+cd "$demo"
+
+say() { printf '\n# %s\n' "$@"; }
+run() {
+    printf '$ %s\n' "$1"
+    eval "$1"
+}
+fails_with() {
+    local status=0
+    run "$2" || status=$?
+    printf '(exit %s)\n' "$status"
+    [ "$status" = "$1" ]
+}
+
+say 'A cloud platform of our own: login, event exposure services and a certificate authority, over TLS.'
+run 'platform-simulator --directory platform &'
+simulator=$!
+until [ -e platform/ready.json ]; do
+    kill -0 "$simulator"
+    sleep 0.1
+done
+platform=$(python3 -c 'import json; print(json.load(open("platform/ready.json"))["base_url"])')
+
+say 'The whole of what the agent is told: where to log in, and who needs a certificate.'
+(umask 077 && echo simulator-client-secret >client-secret)
+cat >agent.yaml <<END
+owner: demo
+state_dir: $demo/state
+
+identity:
+  auth_url: $platform/SAAS/t/orion-123
+  client_id: exposure-automation
+  client_secret: {file: $demo/client-secret}
+
+network: {ca_file: $demo/platform/ca.pem}
+
+defaults:
+  contact: team@example.com
+  key: ecdsa-p256
+  rotation: {retire_after: 0s}
+
+exposures:
+  - name: logs
+    variant: log
+    base_url: $platform/les
+    tenant: orion-123
+    create_instance: true
+    users:
+      - name: siem-forwarder
+        consumer_group: siem
+        hooks:
+          - command: [/bin/sh, -c, 'echo "\$EXPOSURE_USER reads generation \$EXPOSURE_GENERATION" >> $demo/consumer.log']
+      - name: archive
+        consumer_group: archive
+END
+chmod 0644 agent.yaml
+run 'cat agent.yaml'
+run 'exposure-agent -c agent.yaml check'
+
+say 'Nothing works without a login. It is done once, by a person with a browser; here, curl is the browser.'
+fails_with 77 'exposure-agent -c agent.yaml plan'
+echo '$ exposure-agent -c agent.yaml login'
+coproc login { exec exposure-agent -c agent.yaml login 2>&1; }
+login_pid=$login_PID
+exec {answer}<&"${login[0]}" {question}>&"${login[1]}"
+url=
+while [ -z "$url" ] && IFS= read -r line <&"$answer"; do
+    echo "$line"
+    [[ $line != *https://* ]] || url=https://${line#*https://}
+done
+redirected=$(curl -sS --cacert platform/ca.pem -o /dev/null -w '%{redirect_url}' "$url")
+printf '%s\n' "$redirected" >&"$question"
+exec {question}>&-
+cat <&"$answer"
+printf '(pasted: %s)\n' "${redirected%%code=*}code=..."
+wait "$login_pid"
+run 'exposure-agent -c agent.yaml token'
+
+say 'What would be done? Then do it.'
+run 'exposure-agent -c agent.yaml plan'
+run 'exposure-agent -c agent.yaml reconcile'
+run 'exposure-agent -c agent.yaml status'
+
+say 'A certificate that fits its key, behind a link that moves in one rename, and a consumer that was told.'
+live=state/live/logs/siem-forwarder
+run "ls -l $live $live/current/"
+run "openssl x509 -in $live/current/cert.pem -noout -subject -enddate"
+run 'cat consumer.log'
+
+say 'Now nothing is due: a second pass looks, and touches nothing.'
+run 'exposure-agent -c agent.yaml plan --detailed-exitcode'
+run 'exposure-agent -c agent.yaml reconcile'
+
+say 'A new certificate out of turn. The user that it replaces is deleted once the consumer has the new one.'
+run 'exposure-agent -c agent.yaml rotate logs/siem-forwarder'
+run 'cat consumer.log'
+run 'exposure-agent -c agent.yaml explain logs/siem-forwarder'
+
+say 'The file is the interface. A mistake in it is told with its place, and nothing is touched.'
+run "sed 's/consumer_group: archive/consumer_groop: archive/' agent.yaml > wrong.yaml"
+fails_with 78 'exposure-agent -c wrong.yaml check'
+
+say 'One user leaves, another one comes.'
+run "sed -i 's/archive/audit/' agent.yaml"
+fails_with 2 'exposure-agent -c agent.yaml plan --detailed-exitcode'
+run 'exposure-agent -c agent.yaml reconcile'
+run 'exposure-agent -c agent.yaml status --check'
+
+say 'What the platform has. Users of others would be shown, and never touched.'
+run 'exposure-agent -c agent.yaml instances'
+run 'exposure-agent -c agent.yaml users'
+
+say 'That was all. On a host, `exposure-agent run` does it under systemd: see README.md.'
