@@ -17,7 +17,7 @@ struct process_request {
     std::map<std::string, std::string> environment;  // all of it: nothing is inherited
     std::string input;                               // written to its standard input, then closed
     std::chrono::milliseconds timeout{60'000};  // then the whole process group is ended (TERM, then KILL)
-    std::size_t output_limit = 16 << 10;        // of each stream: the rest is read and thrown away
+    std::size_t output_limit = 16 << 10;        // of each stream the last bytes are kept
 };
 
 struct process_outcome {

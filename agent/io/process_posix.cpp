@@ -30,11 +30,19 @@ struct output {
     std::size_t limit;
     bool& truncated;
 
+    // Keeps the end: programs say last what went wrong. Twice the limit is held so that not every read moves
+    // it.
     void add(const char* data, std::size_t size)
     {
-        const auto room = std::min(size, limit - text.size());
-        text.append(data, room);
-        truncated = truncated || room < size;
+        text.append(data, size);
+        if (text.size() > 2 * limit) shorten();
+    }
+
+    void shorten()
+    {
+        if (text.size() <= limit) return;
+        text.erase(0, text.size() - limit);
+        truncated = true;
     }
 };
 
@@ -46,7 +54,7 @@ awaitable<void> read_stream(child::descriptor& stream, output to, const bool& ex
     while (!exited) {
         const auto [error, bytes] = co_await stream.async_read_some(asio::buffer(space), use_tuple);
         to.add(space.data(), bytes);
-        if (error && error != asio::error::operation_aborted) co_return;
+        if (error && error != asio::error::operation_aborted) break;
     }
     boost::system::error_code error;
     stream.non_blocking(true, error);
@@ -55,6 +63,7 @@ awaitable<void> read_stream(child::descriptor& stream, output to, const bool& ex
         to.add(space.data(), bytes);
         total += bytes;
     }
+    to.shorten();
 }
 
 awaitable<void> wait_for_exit(child& process, time_limit& limit)

@@ -1,4 +1,5 @@
 #include "agent/deploy/hooks_runner.hpp"
+#include "agent/io/process_posix.hpp"
 #include "tests/support/recording_process.hpp"
 #include "tests/support/run_coroutine.hpp"
 
@@ -162,6 +163,22 @@ BOOST_FIXTURE_TEST_CASE(an_option_is_no_unit_and_a_word_no_program, fixture)
         BOOST_TEST((done.error().code == errc::config));
     }
     BOOST_TEST(process.requests.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_loud_program_has_the_last_word)
+{
+    boost::asio::io_context context;
+    io::stop_event stop(context.get_executor());
+    io::process_posix process(stop);
+    deploy::hooks_runner hooks(process);
+    const auto done = support::run_coroutine(
+        context,
+        hooks.run(run_of({command(
+            {"/bin/sh", "-c", "head -c 9000000 /dev/zero >&2; echo >&2; echo $EXPOSURE >&2; exit 3"})})));
+    BOOST_REQUIRE(!done.has_value());
+    BOOST_TEST(done.error().context.find("ended with exit code 3, saying: ") != std::string::npos);
+    BOOST_TEST(done.error().context.find(" | logs; it is repeated") != std::string::npos);
+    BOOST_TEST(done.error().context.size() < 4000u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

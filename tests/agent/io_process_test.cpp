@@ -129,9 +129,10 @@ BOOST_AUTO_TEST_CASE(input_is_given_read_or_not)
 
 BOOST_AUTO_TEST_CASE(output_is_bounded_and_read_to_its_end)
 {
-    const auto outcome = sh("head -c 5000000 /dev/zero; head -c 100 /dev/zero >&2; exit 0");
+    const auto outcome = sh("head -c 5000000 /dev/zero; echo the end; head -c 100 /dev/zero >&2; exit 0");
     BOOST_REQUIRE(outcome->ok());
     BOOST_TEST(outcome->out.size() == std::size_t{16 << 10});
+    BOOST_TEST(outcome->out.ends_with("the end\n"));
     BOOST_TEST(outcome->err.size() == 100u);
     BOOST_TEST(outcome->truncated);
 }
