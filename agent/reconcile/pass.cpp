@@ -90,8 +90,8 @@ io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
 
 policy::plan_result exposure_pass::plan(const pass_options& options) const
 {
-    return policy::plan(world_.desired(), world_.observed(), world_.stored(), world_.outside().clock.now(),
-                        options.plan);
+    return policy::plan(*world_.desired_for(exposure_), world_.observed(), world_.stored(),
+                        world_.outside().clock.now(), options.plan);
 }
 
 // A user that left the file keeps what its last entry said.
@@ -140,7 +140,8 @@ io::awaitable<void> exposure_pass::remember_look(policy::failure failed, const p
     const bool news = !record.failure || record.failure->sentence != failed.context;
     record.failure = policy::remember(record.failure, failed, record.where.base_url, std::nullopt,
                                       world_.outside().clock.now());
-    if (news && !options.patient)
+    // That a person has to log in is said once for all exposures, by whoever watches the login.
+    if (news && !options.patient && failed.code != policy::errc::login_required)
         io::log(io::severity::warning, io::events::request_failed, {exposure_}, failed.context);
     if (auto saved = co_await world_.save_exposure(exposure_); !saved)
         io::log(io::severity::error, saved.error().context);

@@ -57,7 +57,7 @@ io::awaitable<void> world::inspect_outputs(std::string exposure)
     std::vector<policy::stored_user> copies;
     for (const auto& [name, user] : stored_.users)
         if (exposure.empty() || name.exposure == exposure) copies.push_back(user);
-    co_await io::offload(outside_.pool, [this, &copies, desired = desired_] {
+    co_await io::offload(outside_.pool, [this, &copies, desired = desired_for(exposure)] {
         for (auto& copy : copies)
             compare_output(outside_.publisher, *desired, copy);
     });
@@ -69,9 +69,21 @@ io::awaitable<void> world::inspect_outputs(std::string exposure)
     }
 }
 
+world::pin world::pin_desired(const std::string& exposure)
+{
+    pinned_[exposure] = desired_;
+    return pin(*this, exposure);
+}
+
+std::shared_ptr<const policy::desired_state> world::desired_for(const std::string& exposure) const
+{
+    const auto pinned = pinned_.find(exposure);
+    return pinned == pinned_.end() ? desired_ : pinned->second;
+}
+
 const policy::desired_exposure* world::exposure(const std::string& name) const
 {
-    return find(*desired_, name);
+    return find(*desired_for(name), name);
 }
 
 const policy::desired_user* world::wanted(const policy::user_name& name) const

@@ -5,7 +5,10 @@
 #include "policy/observed.hpp"
 #include "policy/stored.hpp"
 
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 // The three worlds in memory: what the file wants, what the platform had at the last look, what the disk
 // holds. Records change in memory and on disk together; one thread, so no locks.
@@ -25,6 +28,29 @@ public:
     // Looks at the published directories of one exposure (empty: of all) again.
     io::awaitable<void> inspect_outputs(std::string exposure);
 
+    // While it lives, this exposure goes by the configuration as it was when it was pinned, whatever replaces
+    // that: a pass and all its steps see one configuration. At most one pin an exposure.
+    class pin {
+    public:
+        pin(pin&& other) noexcept
+            : world_(std::exchange(other.world_, nullptr)), name_(std::move(other.name_))
+        {
+        }
+        pin& operator=(pin&&) = delete;
+        ~pin()
+        {
+            if (world_) world_->pinned_.erase(name_);
+        }
+
+    private:
+        friend class world;
+        pin(world& w, std::string name) : world_(&w), name_(std::move(name)) {}
+
+        world* world_;
+        std::string name_;
+    };
+    [[nodiscard]] pin pin_desired(const std::string& exposure);
+
     void replace_desired(std::shared_ptr<const policy::desired_state> desired)
     {
         desired_ = std::move(desired);
@@ -33,6 +59,7 @@ public:
     ports& outside() { return outside_; }
     const policy::desired_state& desired() const { return *desired_; }
     std::shared_ptr<const policy::desired_state> desired_snapshot() const { return desired_; }
+    std::shared_ptr<const policy::desired_state> desired_for(const std::string& exposure) const;
     const policy::stored_state& stored() const { return stored_; }
     policy::stored_state& stored() { return stored_; }
     policy::observed_state& observed() { return observed_; }
@@ -51,6 +78,7 @@ public:
 private:
     ports& outside_;
     std::shared_ptr<const policy::desired_state> desired_;
+    std::map<std::string, std::shared_ptr<const policy::desired_state>> pinned_;
     policy::stored_state stored_;
     policy::observed_state observed_;
 };
