@@ -1,0 +1,55 @@
+#include "agent/service/alarms.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <algorithm>
+
+namespace service {
+
+alarms::alarms(boost::asio::any_io_executor executor, std::chrono::milliseconds slice,
+               std::function<void()> at_each)
+    : timer_(std::move(executor)), slice_(slice), at_each_(std::move(at_each))
+{
+}
+
+io::awaitable<void> alarms::wait(std::chrono::milliseconds span, io::async_event& event)
+{
+    if (event.is_set()) co_return;
+    const auto place = waiting_.insert(
+        waiting_.end(),
+        {.steady_due = steady::now() + span, .wall_due = wall::now() + span, .event = &event});
+    if (place->steady_due < timer_.expiry()) timer_.cancel();
+    co_await event.wait();
+    waiting_.erase(place);
+}
+
+io::awaitable<void> alarms::run(io::stop_event& stop)
+{
+    const auto subscription = stop.on_request([this] { timer_.cancel(); });
+    auto tick = steady::now() + slice_;
+    while (!stop.requested()) {
+        timer_.expires_at(std::min(tick, next()));
+        co_await timer_.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+        for (auto& each : waiting_)
+            if (is_over(each)) each.event->set();
+        if (steady::now() < tick) continue;
+        tick = steady::now() + slice_;
+        at_each_();
+    }
+}
+
+bool alarms::is_over(const entry& e) const
+{
+    return steady::now() >= e.steady_due || wall::now() >= e.wall_due;
+}
+
+alarms::steady::time_point alarms::next() const
+{
+    auto first = steady::time_point::max();
+    for (const auto& each : waiting_)
+        if (!each.event->is_set()) first = std::min(first, each.steady_due);
+    return first;
+}
+
+}  // namespace service
