@@ -98,22 +98,16 @@ application::application(std::shared_ptr<const policy::desired_state> desired, a
 {
     auto& p = *parts_;
     const auto& identity = p.desired->identity;
-    platform::access_tokens* tokens = nullptr;
     if (identity.access_token) {
         p.external = std::make_unique<platform::external_tokens>(executor(), *identity.access_token,
                                                                  p.secrets, p.clock);
-        tokens = p.external.get();
     } else {
         p.oauth = std::make_unique<platform::oauth_tokens>(
             platform::oauth_world{p.http, p.clock, p.token_store, p.secrets, executor(), pool()}, identity,
             p.desired->owner.value_or(disk::this_installation().owner));
-        tokens = p.oauth.get();
     }
-    if (options.borrowed_tokens && p.oauth) {
-        p.borrowed = options.borrowed_tokens(*this);
-        tokens = p.borrowed.get();
-    }
-    p.channel = std::make_unique<platform::api_channel>(p.http, *tokens, p.clock, std::move(options.watch));
+    if (options.borrowed_tokens && p.oauth) p.borrowed = options.borrowed_tokens(*this);
+    p.channel = std::make_unique<platform::api_channel>(p.http, tokens(), p.clock, std::move(options.watch));
     p.api = std::make_unique<platform::exposure_client>(*p.channel);
     p.ports = std::make_unique<reconcile::ports>(
         reconcile::ports{p.clock, *p.api, p.store, p.publisher, *p.hooks, p.proof, pool()});
@@ -149,6 +143,11 @@ void application::run(io::awaitable<void> work)
     parts_->context.run();
     parts_->context.restart();
     if (bug) std::rethrow_exception(bug);
+}
+
+void application::close_connections()
+{
+    parts_->http.close_kept();
 }
 
 void application::configure(std::shared_ptr<const policy::desired_state> desired)
@@ -223,6 +222,13 @@ platform::exposure_api& application::api()
 disk::file_store& application::store()
 {
     return parts_->store;
+}
+
+platform::access_tokens& application::tokens()
+{
+    if (parts_->borrowed) return *parts_->borrowed;
+    if (parts_->external) return *parts_->external;
+    return *parts_->oauth;
 }
 
 platform::oauth_tokens* application::oauth()

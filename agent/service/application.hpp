@@ -50,6 +50,9 @@ public:
     // out.
     void run(io::awaitable<void>);
 
+    // Nothing is held open until the next request.
+    void close_connections();
+
     // A changed configuration, from the next step on.
     void configure(std::shared_ptr<const policy::desired_state>);
 
@@ -66,6 +69,7 @@ public:
     platform::api_channel& channel();
     platform::exposure_api& api();
     disk::file_store& store();
+    platform::access_tokens& tokens();
     platform::oauth_tokens* oauth();  // null: the access token comes from elsewhere
     io::task<platform::login_status> login_status();
 

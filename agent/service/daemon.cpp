@@ -1,0 +1,381 @@
+#include "agent/service/daemon.hpp"
+
+#include "agent/disk/agent_record.hpp"
+#include "agent/disk/atomic_file.hpp"
+#include "agent/io/async.hpp"
+#include "agent/io/environment.hpp"
+#include "agent/io/log.hpp"
+#include "agent/io/log_events.hpp"
+#include "agent/io/notify.hpp"
+#include "agent/platform/oauth_tokens.hpp"
+#include "agent/reconcile/run.hpp"
+#include "agent/service/control_server.hpp"
+#include "agent/service/file_watch.hpp"
+#include "agent/service/operations.hpp"
+#include "agent/service/pages.hpp"
+#include "agent/service/reload.hpp"
+#include "agent/service/schedule.hpp"
+#include "agent/service/status_line.hpp"
+#include "config/addresses.hpp"
+#include "policy/limits.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/json.hpp>
+
+#include <algorithm>
+#include <csignal>
+
+namespace service {
+namespace {
+
+using namespace std::chrono_literals;
+using std::chrono::milliseconds;
+
+constexpr int flush_attempts = 60;  // tokens that the disk refuses are worth a slow stop
+
+milliseconds slice()
+{
+    const auto watchdog = io::notify::watchdog_interval();
+    const auto cap = std::chrono::duration_cast<milliseconds>(policy::limits::wake_cap);
+    return watchdog ? std::min(cap, std::chrono::duration_cast<milliseconds>(*watchdog / 2)) : cap;
+}
+
+// The exposures that a verb with these arguments works on.
+std::set<std::string> exposures_of(const reconcile::world& w, const std::string& verb,
+                                   const boost::json::object& arguments)
+{
+    if (verb == "login" || verb == "logout") return {};
+    const auto* names = arguments.if_contains("names");
+    if (!names || !names->is_array() || names->as_array().empty()) return reconcile::all_exposures(w);
+    std::set<std::string> exposures;
+    for (const auto& name : names->as_array()) {
+        const std::string text(name.as_string());
+        exposures.insert(text.substr(0, text.find('/')));
+    }
+    return exposures;
+}
+
+class daemon {
+public:
+    daemon(std::shared_ptr<const policy::desired_state>, daemon_options);
+
+    policy::result<void> run();
+
+private:
+    io::awaitable<void> main();
+    io::task<void> begin();
+    io::awaitable<void> end();
+    milliseconds delay_at_start();
+    void open_control();
+    void open_metrics();
+    void tick();
+    io::awaitable<void> after_pass(std::string exposure, std::chrono::duration<double> took);
+    io::awaitable<void> write_textfile();
+    void show_status();
+
+    io::awaitable<boost::json::object> perform(std::string verb, boost::json::object arguments);
+    io::task<crypto::secret> access_token(std::optional<crypto::secret> refused);
+
+    io::awaitable<void> listen_for_hangups();
+    io::awaitable<void> reload_when_asked();
+    io::awaitable<void> reload();
+    void apply(edit);
+
+    daemon_options options_;
+    counters counted_;
+    application app_;
+    operations operations_;
+    alarms alarms_;
+    login_watch login_;
+    exposure_tasks tasks_;
+    pages pages_;
+    file_watch file_;
+    io::async_event reload_asked_;
+    bool hangup_ = false;
+    std::vector<std::string> mistakes_;  // of the last edit, said once
+    std::string refused_edit_;
+    std::unique_ptr<web_server> control_;
+    std::unique_ptr<web_server> metrics_;
+    std::string metrics_at_;       // where metrics_ listens
+    std::string metrics_failure_;  // said once
+    std::string textfile_;         // its last content
+    std::string status_;
+    policy::result<void> result_;
+};
+
+daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_options options)
+    : options_(std::move(options)),
+      app_(std::move(desired), {.deploy_unit = options_.deploy_unit,
+                                .watch =
+                                    [this](std::string_view operation, std::string_view status) {
+                                        counted_.count_request(operation, status);
+                                        tasks_.progress();
+                                    }}),
+      operations_(app_,
+                  [this](const policy::action& step, const policy::result<void>* outcome) {
+                      if (outcome) counted_.count_step(step, *outcome);
+                  }),
+      alarms_(app_.executor(), slice(), [this] { tick(); }),
+      login_(app_, alarms_, [this] { tasks_.wake(); }),
+      tasks_(
+          app_, alarms_,
+          [this](const policy::action& step, const policy::result<void>* outcome) {
+              tasks_.progress();
+              if (outcome) counted_.count_step(step, *outcome);
+          },
+          [this](std::string exposure, std::chrono::duration<double> took) {
+              return after_pass(std::move(exposure), took);
+          }),
+      pages_(app_, tasks_, login_, counted_, options_.version),
+      file_(app_.executor(), options_.config_file, [this] { reload_asked_.set(); }),
+      reload_asked_(app_.executor())
+{
+}
+
+policy::result<void> daemon::run()
+{
+    if (auto taken = app_.take_state_directory(); !taken) return taken;
+    app_.run(main());
+    return result_;
+}
+
+io::awaitable<void> daemon::main()
+{
+    if (result_ = co_await begin(); !result_) co_return;
+    co_await app_.stop().wait();
+    co_await end();
+}
+
+io::task<void> daemon::begin()
+{
+    if (auto loaded = co_await app_.world().load(); !loaded) co_return loaded.error();
+    co_await login_.look();
+    open_control();
+    open_metrics();
+    auto& stop = app_.stop();
+    io::spawn(app_.executor(), "alarms", alarms_.run(stop), stop);
+    io::spawn(app_.executor(), "login", login_.run(), stop);
+    io::spawn(app_.executor(), "file watch", file_.run(stop), stop);
+    io::spawn(app_.executor(), "SIGHUP", listen_for_hangups(), stop);
+    io::spawn(app_.executor(), "reload", reload_when_asked(), stop);
+    tasks_.follow(delay_at_start());
+    status_ = status_line(pages_.view(), app_.clock().now());
+    io::notify::ready(status_);
+    io::log(io::severity::info, io::events::started, {},
+            "exposure-agent " + options_.version + " runs: " + status_);
+    co_return policy::result<void>();
+}
+
+// A fleet that comes back at once is spread; what a person or a script starts begins at once.
+milliseconds daemon::delay_at_start()
+{
+    if (!io::environment("INVOCATION_ID")) return 0ms;
+    return start_delay(pages_.view(), disk::this_installation().machine + app_.world().stored().owner);
+}
+
+io::awaitable<void> daemon::end()
+{
+    io::notify::stopping("stopping");
+    io::log(io::severity::info, io::events::stopping, {}, "stopping");
+    reload_asked_.set();
+    if (control_) control_->close();
+    if (metrics_) metrics_->close();
+    co_await tasks_.ended();
+    if (auto* oauth = app_.oauth()) {
+        boost::asio::steady_timer pause(app_.executor());
+        auto saved = co_await oauth->flush();
+        for (int attempt = 1; !saved && attempt < flush_attempts; ++attempt) {
+            if (attempt == 1) io::log(io::severity::error, saved.error().context);
+            io::notify::extend_timeout(5s);
+            pause.expires_after(1s);
+            co_await pause.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+            saved = co_await oauth->flush();
+        }
+    }
+    io::log(io::severity::info, io::events::stopped, {}, "stopped");
+}
+
+void daemon::open_control()
+{
+    control_points points{
+        .perform =
+            [this](std::string verb, boost::json::object arguments) {
+                return perform(std::move(verb), std::move(arguments));
+            },
+        .access_token =
+            [this](std::optional<crypto::secret> refused) { return access_token(std::move(refused)); },
+        .show = [this](web_request request) { return pages_.show(std::move(request)); }};
+    control_ = std::make_unique<web_server>(app_.executor(), app_.stop(), "control socket",
+                                            control_handler(std::move(points)));
+    if (auto open = control_->listen_unix(app_.paths().control_socket(), 0600, true); !open)
+        io::log(io::severity::error, open.error().context + "; no command can hand its work to this daemon");
+}
+
+// Again at each tick until it works: the address may be taken for a moment.
+void daemon::open_metrics()
+{
+    const auto& wanted = app_.desired().metrics.listen;
+    if (metrics_at_ == wanted) return;
+    metrics_.reset();
+    metrics_at_.clear();
+    if (wanted.empty()) return;
+    metrics_ =
+        std::make_unique<web_server>(app_.executor(), app_.stop(), "metrics",
+                                     [this](web_request request) { return pages_.show(std::move(request)); });
+    constexpr std::string_view unix_prefix = "unix:";
+    policy::result<void> open;
+    if (wanted.starts_with(unix_prefix)) {
+        open = metrics_->listen_unix(wanted.substr(unix_prefix.size()), 0666, false);
+    } else {
+        const auto at = config::read_host_port(wanted).value_or(config::host_port{.host = wanted});
+        open = metrics_->listen_tcp(at.host, at.port);
+    }
+    if (open) {
+        metrics_at_ = wanted;
+        metrics_failure_.clear();
+    } else if (metrics_failure_ != open.error().context) {
+        metrics_failure_ = open.error().context;
+        io::log(io::severity::error, "metrics: " + metrics_failure_ + "; this is tried again every minute");
+    }
+}
+
+// Once or twice a minute, on the loop that does the work.
+void daemon::tick()
+{
+    if (!tasks_.stuck()) io::notify::watchdog();
+    file_.look();
+    open_metrics();
+}
+
+io::awaitable<void> daemon::after_pass(std::string exposure, std::chrono::duration<double> took)
+{
+    counted_.count_pass(exposure, took);
+    co_await login_.look();
+    login_.wake();
+    tasks_.follow(0ms);
+    if (tasks_.idle()) app_.close_connections();
+    show_status();
+    co_await write_textfile();
+}
+
+void daemon::show_status()
+{
+    const auto view = pages_.view();
+    counted_.keep_only(view);
+    auto line = status_line(view, app_.clock().now());
+    if (!mistakes_.empty() || !refused_edit_.empty())
+        line += "; the edited configuration is not in force: see the log";
+    if (line == status_) return;
+    status_ = std::move(line);
+    io::notify::status(status_);
+}
+
+io::awaitable<void> daemon::write_textfile()
+{
+    const auto path = app_.desired().metrics.textfile;
+    if (path.empty()) co_return;
+    auto text = pages_.metrics();
+    if (text == textfile_) co_return;
+    auto written =
+        co_await io::offload(app_.pool(), [&] { return disk::write_file(path, text, {.mode = 0644}); });
+    if (!written) {
+        io::log(io::severity::warning, "metrics: " + written.error().context);
+        co_return;
+    }
+    textfile_ = std::move(text);
+}
+
+io::awaitable<boost::json::object> daemon::perform(std::string verb, boost::json::object arguments)
+{
+    const auto exposures = exposures_of(app_.world(), verb, arguments);
+    boost::json::object answer;
+    {
+        const auto held = co_await tasks_.take(exposures);
+        answer = co_await operations_.perform(verb, std::move(arguments));
+    }
+    co_await login_.look();
+    login_.wake();
+    if (!exposures.empty()) tasks_.wake(exposures);
+    show_status();
+    co_return answer;
+}
+
+io::task<crypto::secret> daemon::access_token(std::optional<crypto::secret> refused)
+{
+    auto& tokens = app_.tokens();
+    if (refused) co_return co_await tokens.after_refusal(std::move(*refused));
+    co_return co_await tokens.current();
+}
+
+io::awaitable<void> daemon::listen_for_hangups()
+{
+    boost::asio::signal_set hangups(app_.executor(), SIGHUP);
+    const auto subscription = app_.stop().on_request([&] { hangups.cancel(); });
+    while (!app_.stop().requested()) {
+        const auto [error, number] =
+            co_await hangups.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+        if (error) co_return;
+        hangup_ = true;
+        reload_asked_.set();
+    }
+}
+
+io::awaitable<void> daemon::reload_when_asked()
+{
+    for (;;) {
+        co_await reload_asked_.wait();
+        if (app_.stop().requested()) co_return;
+        reload_asked_.reset();
+        const bool asked = std::exchange(hangup_, false);
+        io::notify::reloading();
+        co_await reload();
+        if (asked) {
+            app_.configure(app_.world().desired_snapshot());  // files that it names are read again
+            tasks_.wake();
+        }
+        show_status();
+        io::notify::ready(status_);
+    }
+}
+
+io::awaitable<void> daemon::reload()
+{
+    auto read = co_await io::offload(
+        app_.pool(), [this] { return config::load(options_.config_file, options_.environment); });
+    auto edited = edit_of(app_.desired(), std::move(read));
+    if (edited.mistakes != mistakes_ && !edited.mistakes.empty()) {
+        for (const auto& mistake : edited.mistakes)
+            io::log(io::severity::error, io::events::configuration_rejected, {}, mistake);
+        io::log(io::severity::error, io::events::configuration_rejected, {},
+                "the edited configuration is wrong; the one before stays in force");
+    }
+    mistakes_ = edited.mistakes;
+    if (!edited.restart.empty() && edited.restart != refused_edit_)
+        io::log(io::severity::error, io::events::configuration_rejected, {}, edited.restart);
+    refused_edit_ = edited.restart;
+    if (edited.desired) apply(std::move(edited));
+}
+
+void daemon::apply(edit edited)
+{
+    for (const auto& warning : edited.warnings)
+        io::log(io::severity::warning, warning);
+    app_.configure(std::move(edited.desired));
+    io::log(io::severity::info, io::events::configuration_loaded, {}, "the edited configuration is in force");
+    open_metrics();
+    login_.wake();
+    tasks_.follow(0ms);
+    tasks_.wake();
+}
+
+}  // namespace
+
+policy::result<void> run(std::shared_ptr<const policy::desired_state> desired, daemon_options options)
+{
+    return daemon(std::move(desired), std::move(options)).run();
+}
+
+}  // namespace service

@@ -1,0 +1,26 @@
+#pragma once
+
+#include "config/environment.hpp"
+#include "policy/desired.hpp"
+#include "policy/result.hpp"
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+// `run`: the daemon.
+
+namespace service {
+
+struct daemon_options {
+    std::filesystem::path config_file;  // watched; read again on SIGHUP
+    config::environment environment;    // that the file is read with
+    bool deploy_unit = false;
+    std::string version;  // of the program, for metrics
+};
+
+// Keeps everything as the file says until SIGTERM or SIGINT. errc::busy: another agent holds the state
+// directory; errc::disk, errc::foreign_file: it cannot be used.
+policy::result<void> run(std::shared_ptr<const policy::desired_state>, daemon_options);
+
+}  // namespace service

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "agent/service/alarms.hpp"
+#include "agent/service/application.hpp"
+
+// The login's heartbeat, and what is said about it: refresh tokens die of idleness.
+
+namespace service {
+
+class login_watch {
+public:
+    // Both outlive this, and this outlives the io_context's run. `gained` is called when there is a login
+    // again.
+    login_watch(application&, alarms&, std::function<void()> gained);
+
+    // Runs until the stop.
+    io::awaitable<void> run();
+
+    // Looks at how the login stands, and says what has changed since the last look.
+    io::awaitable<void> look();
+
+    // As of the last look.
+    const platform::login_status& status() const { return status_; }
+
+    // The configuration or the login changed: when to refresh is asked again.
+    void wake() { wake_.set(); }
+
+private:
+    io::awaitable<std::chrono::milliseconds> until_due();
+
+    application& app_;
+    alarms& alarms_;
+    std::function<void()> gained_;
+    io::async_event wake_;
+    io::stop_event::subscription on_stop_;
+    platform::login_status status_;
+    bool looked_ = false;
+};
+
+}  // namespace service

@@ -1,0 +1,48 @@
+#include "agent/service/pages.hpp"
+
+#include "agent/service/credentials_view.hpp"
+
+#include <boost/json.hpp>
+
+namespace service {
+namespace {
+
+web_answer words(unsigned status, const char* text)
+{
+    return {.status = status, .type = "text/plain", .body = text};
+}
+
+}  // namespace
+
+pages::pages(application& app, const exposure_tasks& tasks, const login_watch& login, const counters& counted,
+             std::string version)
+    : app_(app), tasks_(tasks), login_(login), counted_(counted), version_(std::move(version))
+{
+}
+
+status_view pages::view() const
+{
+    return view_of(app_.desired(), app_.world().stored(), login_.status(),
+                   credential_views(app_.desired(), app_.paths()), app_.clock().now());
+}
+
+std::string pages::metrics() const
+{
+    return metrics_text(view(), counted_, version_);
+}
+
+io::awaitable<web_answer> pages::show(web_request request) const
+{
+    const auto target = request.target.substr(0, request.target.find('?'));
+    if (request.method != "GET") co_return words(405, "only GET is answered here\n");
+    if (target == "/metrics") co_return web_answer{.type = metrics_type, .body = metrics()};
+    if (target == "/status.json")
+        co_return web_answer{.body = boost::json::serialize(to_json(view())) + "\n"};
+    if (target == "/healthz")
+        co_return tasks_.stuck() ? words(503, "a pass is past all its limits\n") : words(200, "ok\n");
+    if (target == "/readyz")
+        co_return tasks_.looked() ? words(200, "ok\n") : words(503, "the first pass is under way\n");
+    co_return words(404, "there are /metrics, /status.json, /healthz and /readyz\n");
+}
+
+}  // namespace service
