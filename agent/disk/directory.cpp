@@ -149,7 +149,9 @@ policy::result<directory> directory::create(const std::string& name, const acces
     if (const auto plain = refuse_unless_plain(name, path_); !plain) return plain.error();
     const std::string temporary = temporary_name(name);
     io::crash_point("disk.directory.before");
-    if (mkdirat(fd(), temporary.c_str(), 0700) != 0 && errno != EEXIST)
+    // made with its mode: a set-group-id bit from the parent would not survive a chmod by who is not in the
+    // group
+    if (mkdirat(fd(), temporary.c_str(), wanted.mode) != 0 && errno != EEXIST)
         return from_errno(errno, cannot("make the directory", path_of(name)));
     descriptor made(openat(fd(), temporary.c_str(), open_flags | O_NOFOLLOW));
     if (!made) return from_errno(errno, cannot("open the directory", path_of(temporary)));
