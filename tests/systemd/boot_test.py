@@ -215,26 +215,29 @@ class boot(unittest.TestCase):
         self.run_in("rmdir", f"{spool}/directory")
 
     def files_for_a_group(self):
-        self.machine.note("A directory outside of the state directory, keys for a group: the drop-in that is shipped")
+        self.machine.note("A directory outside of the state directory, keys for a group: both drop-ins that are shipped")
         self.run_in("groupadd", "--system", "siem")
-        self.run_in("install", "-d", "-o", "exposure-agent", "-g", "siem", "-m", "0750", "/etc/siem/tls")
-        self.run_in("cp", "/usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent.service.d/output-group.conf",
-                    f"/etc/systemd/system/{UNIT}.d/")
-        self.run_in("systemctl", "daemon-reload")
-        self.run_in("systemctl", "restart", UNIT)
-        self.settings["exposures"][0]["users"].append(
-            {"name": "for-a-group", "consumer_group": "siem",
-             "output": {"directory": "/etc/siem/tls", "group": "siem", "mode": "0640"}})
-        self.configure()
-        self.wait(lambda: self.converged("logs/for-a-group"), "the second user is valid")
-        self.assertEqual(self.run_in("stat", "-L", "-c", "%U:%G %a", "/etc/siem/tls/current/key.pem").stdout,
-                         "exposure-agent:siem 640\n")
-        self.run_in("setpriv", "--reuid=daemon", "--regid=siem", "--clear-groups", "test", "-r",
-                    "/etc/siem/tls/current/key.pem")
+        for drop_in, mode, output in (("output-group.conf", "2750", {}), ("give-to-group.conf", "0755", {"group": "siem"})):
+            name = drop_in.removesuffix(".conf")
+            self.run_in("install", "-d", "-o", "exposure-agent", "-g", "siem", "-m", mode, "/etc/siem/tls")
+            self.run_in("cp", f"/usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent.service.d/{drop_in}",
+                        f"/etc/systemd/system/{UNIT}.d/")
+            self.run_in("systemctl", "daemon-reload")
+            self.run_in("systemctl", "restart", UNIT)
+            self.settings["exposures"][0]["users"].append(
+                {"name": name, "consumer_group": "siem", "output": {"directory": "/etc/siem/tls", "mode": "0640", **output}})
+            self.configure()
+            self.wait(lambda: self.converged(f"logs/{name}"), f"logs/{name} is valid")
+            self.assertEqual(self.run_in("stat", "-L", "-c", "%U:%G %a", "/etc/siem/tls/current/key.pem").stdout,
+                             "exposure-agent:siem 640\n")
+            self.run_in("setpriv", "--reuid=daemon", "--regid=siem", "--clear-groups", "test", "-r",
+                        "/etc/siem/tls/current/key.pem")
+            self.settings["exposures"][0]["users"].pop()
+            self.configure()
+            self.run_in("rm", "-r", f"/etc/systemd/system/{UNIT}.d/{drop_in}", "/etc/siem/tls")
 
     def timer_instead_of_daemon(self):
         self.machine.note("The timer instead of the daemon")
-        self.settings["exposures"][0]["users"].pop()
         self.settings["exposures"][0]["users"][0]["key"] = "rsa-2048"
         before = self.user()["generation"]
         self.run_in("systemctl", "disable", "--now", UNIT)

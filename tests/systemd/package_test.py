@@ -25,6 +25,7 @@ EXPECTED = """
 /usr/share/doc/exposure-agent/copyright
 /usr/share/doc/exposure-agent/examples/agent.yaml
 /usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent.service.d/client-secret.conf
+/usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent.service.d/give-to-group.conf
 /usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent.service.d/output-group.conf
 /usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent.service.d/proxy.conf
 /usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent-deploy.service.d/commands.conf

@@ -42,7 +42,7 @@ class units(unittest.TestCase):
 
     def test_every_example_is_a_valid_drop_in(self):
         drop_ins = sorted(self.examples.glob("*.d/*.conf"))
-        self.assertGreaterEqual(len(drop_ins), 5)
+        self.assertGreaterEqual(len(drop_ins), 6)
         for drop_in in drop_ins:
             with self.subTest(drop_in.name):
                 where = self.copied()
