@@ -100,6 +100,7 @@ private:
 
     token_record record_;
     bool loaded_ = false;
+    bool sending_ = false;         // a refresh is under way: its outcome is not unknown yet
     bool access_refused_ = false;  // the current access token was answered 401
     bool worked_on_disk_ = false;  // record_.worked as it was saved
     bool unsaved_ = false;         // the disk lacks what the record holds

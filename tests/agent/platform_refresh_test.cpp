@@ -98,6 +98,7 @@ BOOST_AUTO_TEST_CASE(fifty_calls_share_one_refresh)
     io::async_event answered(context.get_executor());
     expect_post().answer(200, pair_body("a2", "r2")).after(answered);
     std::map<std::string, int> given;
+    bool at_risk = true;
     const auto call = [&]() -> io::awaitable<void> {
         const auto token = co_await tokens->after_refusal(crypto::secret("a1"));
         ++given[token ? std::string(token->view()) : "failed"];
@@ -106,11 +107,13 @@ BOOST_AUTO_TEST_CASE(fifty_calls_share_one_refresh)
         co_await io::for_each_parallel(51, 51, [&](std::size_t index) -> io::awaitable<void> {
             if (index < 50) co_return co_await call();
             co_await clock.sleep_for(1s);  // until all fifty wait
+            at_risk = (co_await tokens->status()).value().at_risk;
             answered.set();
         });
     };
     run(all());
     BOOST_TEST(given["a2"] == 50);
+    BOOST_TEST(!at_risk);  // its outcome is still to come
     BOOST_TEST(http.requests.size() == 1u);
 }
 
