@@ -2,8 +2,9 @@
 
 #include "policy/backoff.hpp"
 #include "policy/dates.hpp"
+#include "policy/findings.hpp"
 #include "policy/limits.hpp"
-#include "policy/rotation.hpp"
+#include "policy/need.hpp"
 
 #include <array>
 
@@ -11,33 +12,6 @@ namespace policy {
 namespace {
 
 using check = std::optional<finding> (*)(const facts&);
-
-finding act(const facts& f, action_kind kind, reason why, std::string sentence, const generation* g = nullptr)
-{
-    const auto name = f.have ? f.have->name : user_name{f.exposure->name, f.want->name};
-    return {.why = why,
-            .sentence = sentence,
-            .act = action{.kind = kind,
-                          .name = name,
-                          .why = why,
-                          .sentence = sentence,
-                          .generation = g ? g->id : "",
-                          .remote_id = {},
-                          .replaces = f.current != nullptr},
-            .until = std::nullopt};
-}
-
-finding wait(reason why, std::string sentence, std::optional<instant> until)
-{
-    return {.why = why, .sentence = std::move(sentence), .act = std::nullopt, .until = until};
-}
-
-finding block(reason why, std::string sentence)
-{
-    auto found = wait(why, std::move(sentence), std::nullopt);
-    found.blocked = true;
-    return found;
-}
 
 // ---- who is wanted
 
@@ -114,21 +88,6 @@ std::optional<finding> output_differs(const facts& f)
 }
 
 // ---- a generation under way
-
-std::optional<reason> difference(const facts& f, const generation& g)
-{
-    const auto& e = *f.exposure;
-    if (g.sent.common_name != common_name(e.variant, e.tenant, f.want->name, g.id) ||
-        g.where.base_url != e.base_url)
-        return reason::name_changed;
-    if (g.sent.key != f.want->key) return reason::key_type_changed;
-    if (g.sent.consumer_group != f.want->consumer_group) return reason::group_changed;
-    if (g.sent.contact != f.want->contact) return reason::contact_changed;
-    const auto description = describe(
-        f.want->description, {.owner = f.owner, .name = f.have->name, .key = marker_key(g.fingerprint)});
-    if (g.sent.description != description) return reason::description_changed;
-    return std::nullopt;
-}
 
 std::optional<finding> pending_without_key(const facts& f)
 {
@@ -237,25 +196,6 @@ std::optional<finding> current_gone(const facts& f)
                f.current);
 }
 
-std::optional<std::pair<reason, std::string>> need(const facts& f)
-{
-    using answer = std::pair<reason, std::string>;
-    const auto* c = f.current;
-    if (!c) return answer{reason::absent, "it has no certificate yet"};
-    if (f.have->rotate_asked_at) return answer{reason::rotation_asked, "a new certificate was asked for"};
-    if (c->lost_at) return answer{reason::lost_remote, "its user is gone from the platform"};
-    if (!c->key_on_disk) return answer{reason::key_lost, "its private key is gone from the private store"};
-    if (c->certificate && c->certificate->expiry() <= f.now)
-        return answer{reason::expired, "its certificate expired at " + format_utc(c->certificate->expiry())};
-    if (const auto at = due_at(f); at && *at <= f.now)
-        return answer{reason::rotation_due, "its certificate was due at " + format_utc(*at)};
-    if (f.have->held == c->id) return std::nullopt;
-    if (const auto changed = difference(f, *c))
-        return answer{*changed,
-                      "the file and the certificate in use differ: " + std::string(word_of(*changed))};
-    return std::nullopt;
-}
-
 // A person looks at a certificate that does not fit before another is made; only the end of the one in use
 // presses.
 bool in_its_last_tenth(const generation& g, instant now)
@@ -331,45 +271,6 @@ constexpr std::array<check, 17> chain = {
     needs_new,            // none, asked, changed, due, expired
 };
 
-// ---- clearing up
-
-bool attributable(const facts& f, const generation& g)
-{
-    const auto* user = listed(f, g);
-    return !user || !user->mark || user->mark->owner == f.owner;
-}
-
-bool never_in_use(const generation& g)
-{
-    return !g.published_at;
-}
-
-std::optional<finding> leftover(const facts& f, const generation& g)
-{
-    if (!f.current || !f.current->deployed_at || !attributable(f, g)) return std::nullopt;
-    const auto pause = f.want ? f.want->rotation.retire_after : f.have->entry.retire_after;
-    const auto at = *f.current->deployed_at + pause;
-    const bool unknown = g.submitted_at && g.remote_id.empty();
-    const bool at_once = !unknown && (f.have->retire_now || never_in_use(g) || g.lost_at);
-    if (!at_once && f.now < at) return wait(reason::superseded, "its successor is in use", at);
-    if (unknown && (!f.seen || !carriers(f, g).empty())) return std::nullopt;
-    return act(f, action_kind::retire, reason::superseded,
-               "generation " + g.id + " was replaced, and its successor is in use", &g);
-}
-
-void add_surplus(const facts& f, const generation& g, std::vector<finding>& found)
-{
-    const bool safe = &g == f.current ? g.deployed_at.has_value() : is_left_over(f, g);
-    if (!safe) return;
-    for (const auto* user : carriers(f, g)) {
-        if (user->id == g.remote_id) continue;
-        auto extra = act(f, action_kind::retire_surplus, reason::surplus,
-                         "user " + user->id + " is a second one for generation " + g.id, &g);
-        extra.act->remote_id = user->id;
-        found.push_back(std::move(extra));
-    }
-}
-
 }  // namespace
 
 finding next_step(const facts& f)
@@ -377,27 +278,6 @@ finding next_step(const facts& f)
     for (const auto rule : chain)
         if (auto found = rule(f)) return *found;
     return wait(reason::healthy, "its certificate is in use and not due", due_at(f));
-}
-
-std::vector<finding> clearing_up(const facts& f)
-{
-    std::vector<finding> found;
-    if (!f.want || !f.have || !f.have->unreadable.empty()) return found;
-    if (const auto at = not_before(f.have->clear_failure, f.wanted_print);
-        at && *at > f.now && !f.options.ignore_backoff)
-        return {wait(reason::backing_off, f.have->clear_failure->sentence, at)};
-    for (const auto& g : f.have->generations) {
-        add_surplus(f, g, found);
-        if (!is_left_over(f, g)) continue;
-        if (auto rule = leftover(f, g)) found.push_back(std::move(*rule));
-    }
-    return found;
-}
-
-std::optional<instant> due_at(const facts& f)
-{
-    if (!f.current || !f.current->certificate || !f.want) return std::nullopt;
-    return rotate_at(*f.current->certificate, f.want->rotation.renew_before, f.owner, f.have->name).at;
 }
 
 }  // namespace policy

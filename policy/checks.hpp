@@ -1,8 +1,8 @@
 #pragma once
 
 #include "policy/facts.hpp"
+#include "policy/need.hpp"
 
-#include <optional>
 #include <vector>
 
 // The rules of a user's life, in order: the first that finds something decides the user's next step.
@@ -15,8 +15,5 @@ finding next_step(const facts&);
 
 // What may be cleared up beside it: superseded, unused and surplus remote users. Steps and waits.
 std::vector<finding> clearing_up(const facts&);
-
-// When the certificate in use is due; nullopt without one, or when nobody wants it.
-std::optional<instant> due_at(const facts&);
 
 }  // namespace policy

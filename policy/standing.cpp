@@ -1,8 +1,8 @@
 #include "policy/standing.hpp"
 
-#include "policy/checks.hpp"
 #include "policy/dates.hpp"
 #include "policy/facts.hpp"
+#include "policy/need.hpp"
 
 #include <algorithm>
 
