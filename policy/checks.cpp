@@ -21,6 +21,26 @@ std::optional<finding> unreadable(const facts& f)
     return block(reason::record_unreadable, f.have->unreadable);
 }
 
+// After a failed attempt nothing is tried before its time.
+std::optional<finding> backing_off(const facts& f)
+{
+    if (!f.have || f.options.ignore_backoff) return std::nullopt;
+    const auto at = not_before(f.have->failure, f.wanted_print);
+    if (!at || *at <= f.now) return std::nullopt;
+    auto found = wait(reason::backing_off, f.have->failure->sentence, at);
+    found.blocked = f.have->failure->kind != retry::later;
+    return found;
+}
+
+std::optional<instant> last_submission(const stored_user& have)
+{
+    std::optional<instant> last;
+    for (const auto& g : have.generations)
+        if (g.submitted_at && g.remote_id.empty())
+            last = std::max(last.value_or(*g.submitted_at), *g.submitted_at);
+    return last;
+}
+
 std::optional<finding> unwanted(const facts& f)
 {
     if (f.want) return std::nullopt;
@@ -32,6 +52,10 @@ std::optional<finding> unwanted(const facts& f)
                    "the file does not name it any more; removed after retire_after");
     const auto at = *f.have->unwanted_since + f.have->entry.retire_after;
     if (f.now < at) return wait(reason::not_in_file, "the file does not name it any more", at);
+    if (auto patience = backing_off(f)) return patience;
+    if (const auto sent = last_submission(*f.have); sent && f.now < *sent + f.wanted.reconcile.settle)
+        return wait(reason::waiting_settle, "its last creation may still show up in the list",
+                    *sent + f.wanted.reconcile.settle);
     const bool remote = std::ranges::any_of(f.have->generations, [](const generation& g) {
         return !g.lost_at && (g.submitted_at || !g.remote_id.empty());
     });
@@ -57,21 +81,11 @@ std::optional<finding> hooks_pending(const facts& f)
                "the certificate is in place, its hooks have not all returned 0", f.current);
 }
 
-// After a failed attempt nothing is tried before its time. Local repairs come before this rule only when they
-// never failed.
-std::optional<finding> backing_off(const facts& f)
-{
-    if (!f.have || f.options.ignore_backoff) return std::nullopt;
-    const auto at = not_before(f.have->failure, f.wanted_print);
-    if (!at || *at <= f.now) return std::nullopt;
-    auto found = wait(reason::backing_off, f.have->failure->sentence, at);
-    found.blocked = f.have->failure->kind != retry::later;
-    return found;
-}
-
+// Whatever else fails: only a failure of this host itself makes the repair wait.
 std::optional<finding> output_differs(const facts& f)
 {
     if (!f.current || !f.current->key_on_disk) return std::nullopt;
+    if (f.have->failure && is_local(f.have->failure->code) && backing_off(f)) return std::nullopt;
     switch (f.have->output) {
         case output_condition::sound:
             return std::nullopt;
@@ -91,9 +105,17 @@ std::optional<finding> output_differs(const facts& f)
 
 std::optional<finding> pending_without_key(const facts& f)
 {
-    if (!f.pending || f.pending->key_on_disk || f.pending->certificate) return std::nullopt;
+    if (!f.pending || f.pending->key_on_disk) return std::nullopt;
     return act(f, action_kind::abandon, reason::key_lost, "its private key is gone from the private store",
                f.pending);
+}
+
+// What `rollback` put back stays: a generation that was on its way is not wanted any more.
+std::optional<finding> pending_held_back(const facts& f)
+{
+    if (!f.pending || !f.current || f.have->held != f.current->id || need(f)) return std::nullopt;
+    return act(f, f.pending->submitted_at ? action_kind::abandon : action_kind::discard, reason::outdated,
+               "the certificate before was put back in use", f.pending);
 }
 
 // Sent or not, known or not: find out before anything else is done with it.
@@ -132,6 +154,11 @@ std::optional<finding> pending_gone(const facts& f)
 {
     if (!f.pending || !f.seen || !f.seen->confirmed_missing.contains(f.pending->remote_id))
         return std::nullopt;
+    if (may_show_up(f, *f.pending)) {
+        auto found = wait(reason::waiting_settle, "the platform does not show it yet", f.now + span(1));
+        found.polls = true;
+        return found;
+    }
     return act(f, action_kind::lose, reason::lost_remote, "somebody deleted its user on the platform",
                f.pending);
 }
@@ -150,12 +177,14 @@ std::optional<finding> pending_issued(const facts& f)
     if (!f.pending || f.pending->certificate) return std::nullopt;
     const auto& g = *f.pending;
     const auto* user = listed(f, g);
-    if (user && user->status == remote_status::ready)
-        return act(f, action_kind::collect, reason::ready, "the platform has issued its certificate", &g);
+    const bool ready = user && user->status == remote_status::ready;
+    const bool unusable = ready && f.have->failure && f.have->failure->code == errc::bad_answer;
     const auto since = g.accepted_at.value_or(g.created_at);
-    if (f.seen && f.now - since >= limits::abandon_after)
+    if (f.seen && (!ready || unusable) && f.now - since >= limits::abandon_after)
         return act(f, action_kind::abandon, reason::never_ready, "the platform has not issued it for a day",
                    &g);
+    if (ready)
+        return act(f, action_kind::collect, reason::ready, "the platform has issued its certificate", &g);
     auto found =
         wait(reason::waiting_ready,
              "the platform is still issuing it" + std::string(user ? " (" + user->status_text + ")" : ""),
@@ -173,7 +202,7 @@ std::optional<finding> pending_too_early(const facts& f)
 
 std::optional<finding> pending_unproven(const facts& f)
 {
-    if (!f.pending || !f.want->verify || f.pending->proven == proof::broker) return std::nullopt;
+    if (!f.pending || !f.want->verify || f.pending->proven_at) return std::nullopt;
     return act(f, action_kind::prove, reason::not_proven, "the broker has not accepted its certificate yet",
                f.pending);
 }
@@ -243,6 +272,10 @@ std::optional<finding> needs_new(const facts& f)
                      sentence + ", but " + std::to_string(f.wanted.reconcile.max_creates_per_user) +
                          " were made for it within a day (reconcile.max_creates_per_user): see why, then say "
                          "`rotate`");
+    if (must_release_first(f) && !is_ours(f, *f.current))
+        return block(reason::strategy_replace, sentence + ", but user " + f.current->remote_id +
+                                                   " does not carry our mark any more and is not deleted: "
+                                                   "delete it, or set rotation.strategy to overlap");
     if (must_release_first(f))
         return act(f, action_kind::release, reason::strategy_replace,
                    sentence + "; the old user makes room first", f.current);
@@ -251,14 +284,15 @@ std::optional<finding> needs_new(const facts& f)
 
 // Steps that need neither patience nor the platform come first: what is in use is kept in order whatever else
 // is wrong.
-constexpr std::array<check, 17> chain = {
+constexpr std::array<check, 18> chain = {
     unreadable,           // its record cannot be read
     unwanted,             // not in the file
     wanted_again,         // back in the file
     hooks_pending,        // published, hooks not passed
-    backing_off,          // the last attempt failed
     output_differs,       // published directory damaged, or wanted otherwise
+    backing_off,          // the last attempt failed
     pending_without_key,  // a generation that nothing can come of
+    pending_held_back,    // the one before was put back in use
     pending_unknown,      // sent or not: adopt, wait, submit
     pending_gone,         // deleted by others while it was made
     pending_outdated,     // the file changed meanwhile

@@ -5,41 +5,50 @@
 namespace policy {
 namespace {
 
-bool attributable(const facts& f, const generation& g)
+// True while the successor is not in use for long enough, or a late answer of the platform may still turn up.
+std::optional<instant> wait_until(const facts& f, const generation& g)
 {
-    const auto* user = listed(f, g);
-    return !user || !user->mark || user->mark->owner == f.owner;
+    const auto pause = f.want->rotation.retire_after;
+    const bool gone = g.lost_at && !listed(f, g);
+    const bool at_once = f.have->retire_now || !g.published_at || gone;
+    const auto at = at_once ? f.now : *f.current->deployed_at + pause;
+    if (may_show_up(f, g)) return std::max(at, *g.submitted_at + f.wanted.reconcile.settle);
+    return at > f.now ? std::optional(at) : std::nullopt;
 }
 
-bool never_in_use(const generation& g)
+finding surplus(const facts& f, const generation& g, const std::string& id)
 {
-    return !g.published_at;
+    auto found = act(f, action_kind::retire_surplus, reason::surplus,
+                     "user " + id + " is a second one for generation " + g.id, &g);
+    found.act->remote_id = id;
+    return found;
+}
+
+// Users that carry the key of this generation beside the one that it knows.
+void add_surplus(const facts& f, const generation& g, std::vector<finding>& found)
+{
+    for (const auto* user : carriers(f, g))
+        if (user->id != g.remote_id) found.push_back(surplus(f, g, user->id));
 }
 
 std::optional<finding> leftover(const facts& f, const generation& g)
 {
-    if (!f.current || !f.current->deployed_at || !attributable(f, g)) return std::nullopt;
-    const auto pause = f.want ? f.want->rotation.retire_after : f.have->entry.retire_after;
-    const auto at = *f.current->deployed_at + pause;
-    const bool unknown = g.submitted_at && g.remote_id.empty();
-    const bool at_once = !unknown && (f.have->retire_now || never_in_use(g) || g.lost_at);
-    if (!at_once && f.now < at) return wait(reason::superseded, "its successor is in use", at);
-    if (unknown && (!f.seen || !carriers(f, g).empty())) return std::nullopt;
+    const bool for_a_person = !g.quarantine.empty() && &g == &f.have->generations.back();
+    if (for_a_person) return std::nullopt;
+    if (!is_ours(f, g)) return std::nullopt;
+    if (const auto at = wait_until(f, g)) return wait(reason::superseded, "its successor is in use", at);
+    // Taken for gone once, and there again: its key stays until it is certainly deleted.
+    if (g.lost_at && listed(f, g)) return surplus(f, g, g.remote_id);
     return act(f, action_kind::retire, reason::superseded,
                "generation " + g.id + " was replaced, and its successor is in use", &g);
 }
 
-void add_surplus(const facts& f, const generation& g, std::vector<finding>& found)
+// The certificate in use is in order and its hooks have passed: nothing before it is needed any more.
+bool stands_firm(const facts& f)
 {
-    const bool safe = &g == f.current ? g.deployed_at.has_value() : is_left_over(f, g);
-    if (!safe) return;
-    for (const auto* user : carriers(f, g)) {
-        if (user->id == g.remote_id) continue;
-        auto extra = act(f, action_kind::retire_surplus, reason::surplus,
-                         "user " + user->id + " is a second one for generation " + g.id, &g);
-        extra.act->remote_id = user->id;
-        found.push_back(std::move(extra));
-    }
+    const bool in_order =
+        f.have->output == output_condition::sound || f.have->output == output_condition::changed;
+    return f.current && f.current->deployed_at && in_order;
 }
 
 }  // namespace
@@ -47,13 +56,14 @@ void add_surplus(const facts& f, const generation& g, std::vector<finding>& foun
 std::vector<finding> clearing_up(const facts& f)
 {
     std::vector<finding> found;
-    if (!f.want || !f.have || !f.have->unreadable.empty()) return found;
+    if (!f.want || !f.have || !f.have->unreadable.empty() || !stands_firm(f)) return found;
     if (const auto at = not_before(f.have->clear_failure, f.wanted_print);
         at && *at > f.now && !f.options.ignore_backoff)
         return {wait(reason::backing_off, f.have->clear_failure->sentence, at)};
     for (const auto& g : f.have->generations) {
+        if (&g == f.pending) continue;
         add_surplus(f, g, found);
-        if (!is_left_over(f, g)) continue;
+        if (&g == f.current) continue;
         if (auto rule = leftover(f, g)) found.push_back(std::move(*rule));
     }
     return found;

@@ -73,6 +73,24 @@ const remote_user* listed(const facts& f, const generation& g)
     return user == f.seen->users.end() ? nullptr : &*user;
 }
 
+bool is_ours(const facts& f, const generation& g)
+{
+    const auto* user = listed(f, g);
+    if (user)
+        return user->mark ? user->mark->owner == f.owner : is_cut_off(user->description, g.sent.description);
+    const bool elsewhere =
+        !f.exposure || g.where.base_url != f.exposure->base_url || g.where.tenant != f.exposure->tenant;
+    return elsewhere || g.remote_id.empty() || g.lost_at ||
+           (f.seen && f.seen->confirmed_missing.contains(g.remote_id));
+}
+
+bool may_show_up(const facts& f, const generation& g)
+{
+    if (!g.submitted_at) return false;
+    const auto looked_at = f.seen ? f.seen->looked_at : f.now;
+    return looked_at < *g.submitted_at + f.wanted.reconcile.settle;
+}
+
 bool is_dead(const generation& g) noexcept
 {
     return g.abandoned || g.lost_at || !g.quarantine.empty();

@@ -46,6 +46,14 @@ std::vector<const remote_user*> carriers(const facts&, const generation&);
 // The remote user of this generation as the list shows it; null when it does not.
 const remote_user* listed(const facts&, const generation&);
 
+// True when the remote user of this generation is ours to delete: it carries our owner's mark (or what the
+// platform left of it), or is certainly gone. A user without a mark is nobody's to delete (contract section
+// 3).
+bool is_ours(const facts&, const generation&);
+
+// True when a POST of this generation may still show up in the list: it was sent a short while ago.
+bool may_show_up(const facts&, const generation&);
+
 // True when a generation ended without ever being of use.
 bool is_dead(const generation&) noexcept;
 

@@ -99,4 +99,10 @@ std::optional<marker> find_marker(std::string_view description)
     return std::nullopt;
 }
 
+bool is_cut_off(std::string_view shown, std::string_view sent)
+{
+    return shown.size() < sent.size() && sent.starts_with(shown) &&
+           shown.find(opening) != std::string_view::npos;
+}
+
 }  // namespace policy

@@ -48,4 +48,8 @@ std::string describe(std::string_view text, const marker&);
 // The last complete marker in a description, wherever it stands.
 std::optional<marker> find_marker(std::string_view description);
 
+// True when `shown` is the front of what we sent and still holds a part of our marker: the platform cut it
+// off.
+bool is_cut_off(std::string_view shown, std::string_view sent);
+
 }  // namespace policy

@@ -20,6 +20,21 @@ std::optional<reason> difference(const facts& f, const generation& g)
     return std::nullopt;
 }
 
+namespace {
+
+// A certificate that `rollback` put back when it was due already is due again halfway to its end: else the
+// next pass would undo what a person just did.
+bool is_due(const facts& f)
+{
+    const auto at = due_at(f);
+    if (!at || *at > f.now) return false;
+    const auto& c = *f.current;
+    if (f.have->held != c.id || !c.published_at || *at > *c.published_at) return true;
+    return f.now - *c.published_at >= c.certificate->expiry() - f.now;
+}
+
+}  // namespace
+
 std::optional<std::pair<reason, std::string>> need(const facts& f)
 {
     using answer = std::pair<reason, std::string>;
@@ -30,8 +45,8 @@ std::optional<std::pair<reason, std::string>> need(const facts& f)
     if (!c->key_on_disk) return answer{reason::key_lost, "its private key is gone from the private store"};
     if (c->certificate && c->certificate->expiry() <= f.now)
         return answer{reason::expired, "its certificate expired at " + format_utc(c->certificate->expiry())};
-    if (const auto at = due_at(f); at && *at <= f.now)
-        return answer{reason::rotation_due, "its certificate was due at " + format_utc(*at)};
+    if (is_due(f))
+        return answer{reason::rotation_due, "its certificate was due at " + format_utc(*due_at(f))};
     if (f.have->held == c->id) return std::nullopt;
     if (const auto changed = difference(f, *c))
         return answer{*changed,

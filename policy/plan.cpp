@@ -1,5 +1,6 @@
 #include "policy/plan.hpp"
 
+#include "policy/backoff.hpp"
 #include "policy/checks.hpp"
 #include "policy/dates.hpp"
 #include "policy/limits.hpp"
@@ -14,7 +15,8 @@ struct gate {
     reason why = reason::healthy;
     std::string sentence;
     bool blocked = false;
-    std::optional<action> act;  // exposure-wide step that would open it
+    std::optional<action> act;     // exposure-wide step that would open it
+    std::optional<instant> until;  // when it may open by time alone
     bool polls = false;
     bool shut = false;  // nothing at all may change, not even on this host
 
@@ -57,8 +59,9 @@ std::optional<gate> host_guard(const observed_state& observed, const stored_stat
 }
 
 gate instance_gate(const desired_exposure& exposure, const observed_exposure& seen,
-                   const stored_exposure& kept, span settle, const plan_options& options)
+                   const stored_exposure& kept, span settle, instant now, const plan_options& options)
 {
+    if (!kept.unreadable.empty()) return closed(reason::record_unreadable, kept.unreadable, true);
     const auto& known = kept.where.instance_id;
     const auto& onboarding = kept.onboarding_since;
     if (seen.instances.size() > 1)
@@ -83,7 +86,12 @@ gate instance_gate(const desired_exposure& exposure, const observed_exposure& se
                           true);
         auto g = closed(reason::waiting_instance, "the tenant has no instance yet", false);
         g.polls = onboarding && seen.looked_at < *onboarding + settle;
-        if (!exposure.users.empty() && !g.polls)
+        if (const auto at = not_before(kept.failure, exposure.base_url);
+            at && *at > now && !options.ignore_backoff) {
+            g.sentence = kept.failure->sentence;
+            g.blocked = kept.failure->kind != retry::later;
+            g.until = at;
+        } else if (!exposure.users.empty() && !g.polls)
             g.act = exposure_action(action_kind::onboard, exposure.name, reason::absent,
                                     "the tenant has no instance yet");
         return g;
@@ -120,17 +128,25 @@ bool users_vanished(const desired_exposure& exposure, const observed_exposure& s
     return missing >= 2 && missing * 2 > known;
 }
 
+// What is remembered of the exposure, as long as the file means the same place.
+stored_exposure record_of(const desired_exposure& exposure, const stored_state& stored)
+{
+    const auto kept = stored.exposures.find(exposure.name);
+    if (kept == stored.exposures.end()) return {};
+    const auto& where = kept->second.where;
+    const bool same = where.base_url == exposure.base_url && where.variant == exposure.variant &&
+                      where.tenant == exposure.tenant;
+    return same || !kept->second.unreadable.empty() ? kept->second : stored_exposure{};
+}
+
 gate gate_of(const desired_exposure& exposure, const observed_state& observed, const stored_state& stored,
-             span settle, const plan_options& options)
+             span settle, instant now, const plan_options& options)
 {
     if (auto guard = host_guard(observed, stored)) return *guard;
     const auto seen = observed.exposures.find(exposure.name);
     if (seen == observed.exposures.end()) return closed(reason::unreachable, "it was not looked at", false);
     if (seen->second.error) return closed(reason::unreachable, seen->second.error->context, false);
-    const auto kept = stored.exposures.find(exposure.name);
-    auto g =
-        instance_gate(exposure, seen->second,
-                      kept == stored.exposures.end() ? stored_exposure{} : kept->second, settle, options);
+    auto g = instance_gate(exposure, seen->second, record_of(exposure, stored), settle, now, options);
     if (!g.open() || options.accept_loss || !users_vanished(exposure, seen->second, stored)) return g;
     return closed(reason::users_vanished,
                   "most of its users are gone from the platform at once; nothing is created until `reconcile "
@@ -159,7 +175,8 @@ public:
 private:
     void plan_exposure(const desired_exposure& exposure)
     {
-        const auto g = gate_of(exposure, observed_, stored_, desired_.reconcile.settle, options_);
+        const auto g = gate_of(exposure, observed_, stored_, desired_.reconcile.settle, now_, options_);
+        wake(g.until);
         result_.exposures.push_back({exposure.name, g.why, g.sentence, g.blocked});
         result_.waits_for_platform |= g.polls;
         if (g.act) result_.actions.push_back(*g.act);
@@ -263,9 +280,12 @@ private:
         const auto removals =
             static_cast<std::size_t>(std::ranges::count(result_.actions, action_kind::remove, &action::kind));
         if (removals > most) {
+            std::set<user_name> stopped;
+            for (const auto& a : result_.actions)
+                if (a.kind == action_kind::remove) stopped.insert(a.name);
             std::erase_if(result_.actions, [](const action& a) { return a.kind == action_kind::remove; });
             for (auto& view : result_.users)
-                if (view.finding == reason::not_in_file && view.next_at == now_) stop_removal(view, removals);
+                if (stopped.contains(view.name)) stop_removal(view, removals);
         }
         std::size_t room = removals > most ? most : most - removals;
         std::erase_if(result_.actions, [&room](const action& a) {

@@ -74,6 +74,12 @@ bool never_sent(const failure& f) noexcept
            f.code == errc::timed_out || f.code == errc::stopping;
 }
 
+bool is_local(errc code) noexcept
+{
+    return code == errc::disk || code == errc::disk_full || code == errc::foreign_file ||
+           code == errc::config || code == errc::crypto;
+}
+
 failure with_context(std::string what, failure f)
 {
     f.context = std::move(what) + ": " + f.context;

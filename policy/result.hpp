@@ -69,6 +69,9 @@ struct failure {
 // True when the request certainly had no effect because no byte of it left this host.
 bool never_sent(const failure&) noexcept;
 
+// True for what failed on this host alone: nothing that the platform or the broker could mend.
+bool is_local(errc) noexcept;
+
 // The same failure, its sentence led by "what: ".
 failure with_context(std::string what, failure);
 

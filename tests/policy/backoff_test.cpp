@@ -1,0 +1,83 @@
+#include "policy/backoff.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <optional>
+
+namespace {
+
+using namespace std::chrono_literals;
+using policy::errc;
+using policy::retry;
+using policy::span;
+
+constexpr auto now = policy::instant(1'800'000'000s);
+
+policy::failure failing(retry kind = retry::later, std::optional<span> retry_after = {})
+{
+    return {.code = errc::unavailable, .context = "it failed", .kind = kind, .retry_after = retry_after};
+}
+
+span wait_of(const policy::failure_memory& memory)
+{
+    return *memory.next_attempt - memory.last;
+}
+
+BOOST_AUTO_TEST_SUITE(backoff)
+
+BOOST_AUTO_TEST_CASE(each_failure_waits_longer_up_to_half_an_hour)
+{
+    std::optional<policy::failure_memory> memory;
+    int count = 0;
+    for (const span expected : {span(5s), span(15s), span(30s), span(1min), span(2min), span(5min),
+                                span(10min), span(15min), span(30min), span(30min), span(30min)}) {
+        memory = policy::remember(memory, failing(), "entry", std::nullopt, now);
+        BOOST_TEST((wait_of(*memory) == expected));
+        BOOST_TEST(memory->count == ++count);
+    }
+    BOOST_TEST(memory->sentence == "it failed");
+    BOOST_TEST((memory->code == errc::unavailable));
+}
+
+BOOST_AUTO_TEST_CASE(what_waits_for_a_change_is_tried_slowly)
+{
+    for (const auto kind : {retry::after_change, retry::never})
+        BOOST_TEST((wait_of(policy::remember({}, failing(kind), "entry", std::nullopt, now)) == 1h));
+}
+
+BOOST_AUTO_TEST_CASE(retry_after_is_a_lower_bound)
+{
+    const auto wait = [](span asked) {
+        return wait_of(policy::remember({}, failing(retry::later, asked), "entry", std::nullopt, now));
+    };
+    BOOST_TEST((wait(90s) == 90s));
+    BOOST_TEST((wait(1s) == 5s));
+    const auto late = policy::remember({}, failing(retry::later, 2h), "entry", now + 1min, now);
+    BOOST_TEST((wait_of(late) == 2h));
+}
+
+BOOST_AUTO_TEST_CASE(ten_attempts_fit_into_what_is_left_of_the_certificate)
+{
+    const auto wait = [](retry kind, span left) {
+        return wait_of(policy::remember({}, failing(kind), "entry", now + left, now));
+    };
+    BOOST_TEST((wait(retry::never, 5h) == 30min));
+    BOOST_TEST((wait(retry::never, 24h) == 1h));
+    BOOST_TEST((wait(retry::never, 20s) == 5s));
+    BOOST_TEST((wait(retry::later, 20h) == 5s));
+    BOOST_TEST((wait(retry::never, -1h) == 1h));  // it has expired: no reason to hammer
+}
+
+BOOST_AUTO_TEST_CASE(a_changed_entry_starts_anew_and_acts_at_once)
+{
+    auto memory = policy::remember({}, failing(), "entry", std::nullopt, now);
+    memory = policy::remember(memory, failing(), "entry", std::nullopt, now);
+    BOOST_TEST((policy::not_before(memory, "entry") == now + 15s));
+    BOOST_TEST((policy::not_before(memory, "changed") == std::nullopt));
+    BOOST_TEST((policy::not_before(std::nullopt, "entry") == std::nullopt));
+    BOOST_TEST(policy::remember(memory, failing(), "changed", std::nullopt, now).count == 1);
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
