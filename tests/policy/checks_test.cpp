@@ -1,4 +1,4 @@
-#include "support/policy_world.hpp"
+#include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -59,50 +59,50 @@ BOOST_AUTO_TEST_CASE(a_user_in_order_is_left_alone)
 BOOST_AUTO_TEST_CASE(who_is_wanted)
 {
     check({
-        {"nothing yet", [](auto&) {}, "issue web", "absent"},
+        {"nothing yet", [](policy_world&) {}, "issue web", "absent"},
         {"its record cannot be read",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.superseded(48h);
              w.have().unreadable = "state.json is damaged: restore it";
          },
          "", "record_unreadable"},
         {"not in the file",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.drop("web");
          },
          "mark_unwanted web", "not_in_file"},
         {"not in the file, and damaged",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().output = output_condition::damaged;
              w.drop("web");
          },
          "mark_unwanted web", "not_in_file"},
         {"not in the file, prune is off",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.drop("web");
              w.desired.reconcile.prune = false;
          },
          "", "not_in_file"},
         {"not in the file for less than retire_after",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().unwanted_since = w.now - 24h + 1s;
              w.drop("web");
          },
          "", "not_in_file"},
         {"not in the file for retire_after",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().unwanted_since = w.now - 24h;
              w.drop("web");
          },
          "remove web", "not_in_file"},
         {"not in the file, its removal failed just now",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().unwanted_since = w.now - 24h;
              w.drop("web");
@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(who_is_wanted)
          },
          "", "backing_off"},
         {"not in the file, sent a moment ago without an answer",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::sent).submitted_at = w.now - 1s;
              w.have().entry.retire_after = 0s;
              w.have().unwanted_since = w.now;
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(who_is_wanted)
          },
          "", "waiting_settle"},
         {"not in the file, nothing of it on the platform",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use().lost_at = w.now;
              w.on_its_way(stage::kept);
              w.have().unwanted_since = w.now - 24h;
@@ -126,7 +126,7 @@ BOOST_AUTO_TEST_CASE(who_is_wanted)
          },
          "forget web", "not_in_file"},
         {"named again",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().unwanted_since = w.now - 48h;
          },
@@ -137,55 +137,55 @@ BOOST_AUTO_TEST_CASE(who_is_wanted)
 BOOST_AUTO_TEST_CASE(what_is_in_use_is_kept_in_order)
 {
     check({
-        {"hooks have not passed", [](auto& w) { w.in_use().deployed_at.reset(); }, "deploy web a",
+        {"hooks have not passed", [](policy_world& w) { w.in_use().deployed_at.reset(); }, "deploy web a",
          "hooks_pending"},
         {"hooks failed just now",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use().deployed_at.reset();
              w.have().deploy_failure = w.fails("web");
          },
          "", "healthy"},
         {"hooks failed before the entry changed",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use().deployed_at.reset();
              w.have().deploy_failure = w.fails("web");
              w.want().rotation.retire_after = 1h;
          },
          "deploy web a", "hooks_pending"},
         {"failing hooks do not stop a repair",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use().deployed_at.reset();
              w.have().deploy_failure = w.fails("web");
              w.have().output = output_condition::damaged;
          },
          "publish web a", "output_damaged"},
         {"output wanted otherwise",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().output = output_condition::changed;
          },
          "publish web a", "output_changed"},
         {"output missing",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().output = output_condition::missing;
          },
          "publish web a", "output_missing"},
         {"output foreign",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().output = output_condition::foreign;
          },
          "publish web a", "output_damaged"},
         {"a failing platform does not stop a repair",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().output = output_condition::missing;
              w.have().failure = w.fails("web", retry::never, 1h);
          },
          "publish web a", "output_missing"},
         {"a failing disk does",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().output = output_condition::missing;
              w.have().failure = w.fails("web");
@@ -193,7 +193,7 @@ BOOST_AUTO_TEST_CASE(what_is_in_use_is_kept_in_order)
          },
          "", "backing_off"},
         {"no key to repair from",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use().key_on_disk = false;
              w.have().output = output_condition::missing;
          },
@@ -204,17 +204,17 @@ BOOST_AUTO_TEST_CASE(what_is_in_use_is_kept_in_order)
 BOOST_AUTO_TEST_CASE(a_failure_is_not_repeated_before_its_time)
 {
     check({
-        {"failed just now", [](auto& w) { w.have().failure = w.fails("web"); }, "", "backing_off"},
-        {"its time has come", [](auto& w) { w.have().failure = w.fails("web", retry::later, 0s); },
+        {"failed just now", [](policy_world& w) { w.have().failure = w.fails("web"); }, "", "backing_off"},
+        {"its time has come", [](policy_world& w) { w.have().failure = w.fails("web", retry::later, 0s); },
          "issue web", "absent"},
         {"the entry changed",
-         [](auto& w) {
+         [](policy_world& w) {
              w.have().failure = w.fails("web");
              want_otherwise(w);
          },
          "issue web", "absent"},
         {"a person asked",
-         [](auto& w) {
+         [](policy_world& w) {
              w.have().failure = w.fails("web");
              w.options.ignore_backoff = true;
          },
@@ -233,117 +233,121 @@ BOOST_AUTO_TEST_CASE(a_failure_is_not_repeated_before_its_time)
 BOOST_AUTO_TEST_CASE(a_generation_on_its_way)
 {
     check({
-        {"kept, not sent", [](auto& w) { w.on_its_way(stage::kept); }, "submit web b", "not_submitted"},
-        {"kept, key gone", [](auto& w) { w.on_its_way(stage::kept).key_on_disk = false; }, "abandon web b",
-         "key_lost"},
-        {"collected, key gone", [](auto& w) { w.on_its_way(stage::collected).key_on_disk = false; },
+        {"kept, not sent", [](policy_world& w) { w.on_its_way(stage::kept); }, "submit web b",
+         "not_submitted"},
+        {"kept, key gone", [](policy_world& w) { w.on_its_way(stage::kept).key_on_disk = false; },
+         "abandon web b", "key_lost"},
+        {"collected, key gone", [](policy_world& w) { w.on_its_way(stage::collected).key_on_disk = false; },
          "abandon web b", "key_lost"},
         {"kept, the file changed",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::kept);
              want_otherwise(w);
          },
          "discard web b", "outdated"},
-        {"sent, the list is silent after the settle time", [](auto& w) { w.on_its_way(stage::sent); },
+        {"sent, the list is silent after the settle time", [](policy_world& w) { w.on_its_way(stage::sent); },
          "submit web b", "unanswered"},
         {"sent, within the settle time",
-         [](auto& w) { w.on_its_way(stage::sent).submitted_at = w.now - 14s; }, "", "waiting_settle"},
+         [](policy_world& w) { w.on_its_way(stage::sent).submitted_at = w.now - 14s; }, "", "waiting_settle"},
         {"sent, not looked since the settle time",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::sent).submitted_at = w.now - 1h;
              w.seen().looked_at = w.now - 1h + 14s;
          },
          "", "waiting_settle"},
         {"sent, the list may be cut off",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::sent);
              w.seen().cut_off = true;
          },
          "", "waiting_settle"},
         {"sent and refused: nothing to wait for",
-         [](auto& w) {
+         [](policy_world& w) {
              auto& g = w.on_its_way(stage::sent);
              g.submitted_at = w.now - 1s;
              g.answered = true;
          },
          "submit web b", "not_submitted"},
         {"sent, the file changed: the answer first",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::sent).submitted_at = w.now - 1s;
              want_otherwise(w);
          },
          "", "waiting_settle"},
         {"sent, the file changed, the list silent",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::sent);
              want_otherwise(w);
          },
          "abandon web b", "outdated"},
         {"sent, found by its marker",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::sent);
              w.second("web", 'b', "u-x");
          },
          "adopt web b u-x", "found_by_marker"},
-        {"accepted, IN PROGRESS", [](auto& w) { w.on_its_way(stage::accepted); }, "", "waiting_ready"},
+        {"accepted, IN PROGRESS", [](policy_world& w) { w.on_its_way(stage::accepted); }, "",
+         "waiting_ready"},
         {"accepted, the file changed",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::accepted);
              want_otherwise(w);
          },
          "abandon web b", "outdated"},
         {"accepted, deleted by somebody",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::accepted);
              w.vanish("u-b");
          },
          "lose web b", "lost_remote"},
         {"accepted a moment ago, not shown yet",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::accepted).submitted_at = w.now - 1s;
              w.vanish("u-b");
          },
          "", "waiting_settle"},
-        {"IN PROGRESS for a day", [](auto& w) { w.on_its_way(stage::accepted).accepted_at = w.now - 24h; },
-         "abandon web b", "never_ready"},
-        {"READY after a day", [](auto& w) { w.on_its_way(stage::ready).accepted_at = w.now - 24h; },
+        {"IN PROGRESS for a day",
+         [](policy_world& w) { w.on_its_way(stage::accepted).accepted_at = w.now - 24h; }, "abandon web b",
+         "never_ready"},
+        {"READY after a day", [](policy_world& w) { w.on_its_way(stage::ready).accepted_at = w.now - 24h; },
          "collect web b", "ready"},
         {"READY for a day, but without a certificate",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::ready).accepted_at = w.now - 24h;
              w.have().failure = w.fails("web", retry::later, 0s);
              w.have().failure->code = errc::bad_answer;
          },
          "abandon web b", "never_ready"},
-        {"READY", [](auto& w) { w.on_its_way(stage::ready); }, "collect web b", "ready"},
+        {"READY", [](policy_world& w) { w.on_its_way(stage::ready); }, "collect web b", "ready"},
         {"collected, not valid yet",
-         [](auto& w) { w.on_its_way(stage::collected).certificate->not_before = w.now + 1h; }, "",
+         [](policy_world& w) { w.on_its_way(stage::collected).certificate->not_before = w.now + 1h; }, "",
          "waiting_ready"},
-        {"collected", [](auto& w) { w.on_its_way(stage::collected); }, "publish web b", "not_published"},
+        {"collected", [](policy_world& w) { w.on_its_way(stage::collected); }, "publish web b",
+         "not_published"},
         {"collected, to be proven",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::collected);
              w.want().verify = true;
          },
          "prove web b", "not_proven"},
         {"proven",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::proven);
              w.want().verify = true;
          },
          "publish web b", "not_published"},
         {"the broker is down and the one in use has expired: proven enough",
-         [](auto& w) {
+         [](policy_world& w) {
              w.want().verify = true;
              auto& g = w.on_its_way(stage::collected);
              g.proven = policy::proof::local;
              g.proven_at = w.now;
          },
          "publish web b", "not_published"},
-        {"an abandoned one is nobody's step", [](auto& w) { w.on_its_way(stage::ready).abandoned = true; },
-         "issue web", "absent"},
+        {"an abandoned one is nobody's step",
+         [](policy_world& w) { w.on_its_way(stage::ready).abandoned = true; }, "issue web", "absent"},
         {"the newest counts",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::ready).abandoned = true;
              w.on_its_way(stage::accepted, "web", 'c');
          },
@@ -398,43 +402,43 @@ BOOST_AUTO_TEST_CASE(a_new_certificate)
 {
     check({
         {"another key type",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.want().key = policy::key_type::ed25519;
          },
          "issue web", "key_type_changed"},
         {"another group",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.want().consumer_group = "other";
          },
          "issue web", "group_changed"},
         {"another contact",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              want_otherwise(w);
          },
          "issue web", "contact_changed"},
         {"another description",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.want().description = "other";
          },
          "issue web", "description_changed"},
         {"another address",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.exposure().base_url = w.known().where.base_url = "https://other.example.com";
          },
          "issue web", "name_changed"},
         {"another tenant",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.exposure().tenant = w.known().where.tenant = "vega";
          },
          "issue web", "name_changed"},
         {"what needs no new certificate",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.want().rotation.retire_after = 1h;
              w.want().hooks.push_back({.argv = {"a"}});
@@ -444,49 +448,49 @@ BOOST_AUTO_TEST_CASE(a_new_certificate)
          },
          "", "healthy"},
         {"due",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.now += 65 * 24h;
          },
          "issue web", "rotation_due"},
         {"expired",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.now += 80 * 24h;
          },
          "issue web", "expired"},
-        {"expired by the platform's word", [](auto& w) { w.in_use().certificate->expiration_date = w.now; },
-         "issue web", "expired"},
+        {"expired by the platform's word",
+         [](policy_world& w) { w.in_use().certificate->expiration_date = w.now; }, "issue web", "expired"},
         {"asked for",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().rotate_asked_at = w.now;
          },
          "issue web", "rotation_asked"},
         {"deleted by somebody",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.vanish("u-a");
          },
          "lose web a", "lost_remote"},
-        {"deleted by somebody, and noted", [](auto& w) { w.in_use().lost_at = w.now; }, "issue web",
+        {"deleted by somebody, and noted", [](policy_world& w) { w.in_use().lost_at = w.now; }, "issue web",
          "lost_remote"},
-        {"key gone", [](auto& w) { w.in_use().key_on_disk = false; }, "issue web", "key_lost"},
+        {"key gone", [](policy_world& w) { w.in_use().key_on_disk = false; }, "issue web", "key_lost"},
         {"a certificate that does not fit: a person looks first",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use().lost_at = w.now;
              w.on_its_way(stage::ready).quarantine = "its public key is not ours";
          },
          "", "quarantined"},
         {"... and said rotate",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.on_its_way(stage::ready).quarantine = "its public key is not ours";
              w.have().rotate_asked_at = w.now;
          },
          "issue web", "rotation_asked"},
         {"... or the one in use nears its end",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.on_its_way(stage::ready).quarantine = "its public key is not ours";
              w.now += 72 * 24h;
@@ -499,61 +503,63 @@ BOOST_AUTO_TEST_CASE(what_holds_a_new_certificate_back)
 {
     check({
         {"paused",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use().lost_at = w.now;
              w.want().rotation.paused = true;
          },
          "", "paused"},
         {"paused, but asked for",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.want().rotation.paused = true;
              w.have().rotate_asked_at = w.now;
          },
          "issue web", "rotation_asked"},
-        {"paused, but the first", [](auto& w) { w.want().rotation.paused = true; }, "issue web", "absent"},
+        {"paused, but the first", [](policy_world& w) { w.want().rotation.paused = true; }, "issue web",
+         "absent"},
         {"paused, nothing due",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.want().rotation.paused = true;
          },
          "", "healthy"},
         {"paused does not stop what is on its way",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.on_its_way(stage::ready);
              w.want().rotation.paused = true;
          },
          "collect web b", "ready"},
         {"the budget is spent",
-         [](auto& w) {
+         [](policy_world& w) {
              w.have().creations = {w.now - 23h, w.now - 2h, w.now};
          },
          "", "budget_spent"},
         {"the budget is spent, nothing is needed",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().creations = {w.now, w.now, w.now};
          },
          "", "healthy"},
         {"a part of it was spent a day ago",
-         [](auto& w) {
+         [](policy_world& w) {
              w.have().creations = {w.now - 24h, w.now - 2h, w.now};
          },
          "issue web", "absent"},
         {"spent once, a person has to look even when the day is over",
-         [](auto& w) {
+         [](policy_world& w) {
              w.have().blocked = {.reason = "budget_spent", .sentence = "see why", .since = w.now - 48h};
          },
          "", "budget_spent"},
         {"spent, but asked for",
-         [](auto& w) {
+         [](policy_world& w) {
+             w.in_use();
              w.have().creations = {w.now, w.now, w.now};
              w.have().rotate_asked_at = w.now;
          },
          "issue web", "rotation_asked"},
         {"spent: the same request may still be sent again",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::sent);
              w.have().creations = {w.now, w.now, w.now};
          },
@@ -571,38 +577,38 @@ BOOST_AUTO_TEST_CASE(replace_makes_room_first)
     check({
         {"the old user goes first", replaced, "release web a", "strategy_replace"},
         {"then the new one comes",
-         [&](auto& w) {
+         [&](policy_world& w) {
              replaced(w);
              w.at("web", 'a').lost_at = w.now;
              w.vanish("u-a");
          },
          "issue web", "lost_remote"},
         {"paused keeps the old one",
-         [&](auto& w) {
+         [&](policy_world& w) {
              replaced(w);
              w.want().rotation.paused = true;
          },
          "", "paused"},
         {"a spent budget keeps the old one",
-         [&](auto& w) {
+         [&](policy_world& w) {
              replaced(w);
              w.have().creations = {w.now, w.now, w.now};
          },
          "", "budget_spent"},
         {"a back-off keeps the old one",
-         [&](auto& w) {
+         [&](policy_world& w) {
              replaced(w);
              w.have().failure = w.fails("web");
          },
          "", "backing_off"},
         {"it carries another owner's mark now",
-         [&](auto& w) {
+         [&](policy_world& w) {
              replaced(w);
              w.remote("u-a").mark->owner = "web-02";
          },
          "", "strategy_replace"},
         {"nothing is released for nothing",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.want().rotation.strategy = policy::strategy::replace;
          },
@@ -618,57 +624,57 @@ BOOST_AUTO_TEST_CASE(what_rollback_put_back_stays)
     };
     check({
         {"the file wants it otherwise",
-         [&](auto& w) {
+         [&](policy_world& w) {
              held(w);
              want_otherwise(w);
          },
          "", "healthy"},
         {"until it is due",
-         [&](auto& w) {
+         [&](policy_world& w) {
              held(w);
              w.now += 65 * 24h;
          },
          "issue web", "rotation_due"},
         {"it was due already when it was put back",
-         [&](auto& w) {
+         [&](policy_world& w) {
              held(w);
              w.now += 65 * 24h;
              w.at("web", 'a').published_at = w.now - 1h;
          },
          "", "healthy"},
         {"it was due already, and half of what was left has passed",
-         [&](auto& w) {
+         [&](policy_world& w) {
              held(w);
              w.now += 65 * 24h;
              w.at("web", 'a').published_at = w.now - 15 * 24h;
          },
          "issue web", "rotation_due"},
         {"until somebody says rotate",
-         [&](auto& w) {
+         [&](policy_world& w) {
              held(w);
              w.have().rotate_asked_at = w.now;
          },
          "issue web", "rotation_asked"},
         {"until it is deleted",
-         [&](auto& w) {
+         [&](policy_world& w) {
              held(w);
              w.at("web", 'a').lost_at = w.now;
          },
          "issue web", "lost_remote"},
         {"what was on its way is not wanted any more",
-         [&](auto& w) {
+         [&](policy_world& w) {
              held(w);
              w.on_its_way(stage::ready);
          },
          "abandon web b", "outdated"},
         {"what was not sent yet neither",
-         [&](auto& w) {
+         [&](policy_world& w) {
              held(w);
              w.on_its_way(stage::kept);
          },
          "discard web b", "outdated"},
         {"another one is held",
-         [&](auto& w) {
+         [&](policy_world& w) {
              w.in_use();
              w.have().held = "cccccccc";
              want_otherwise(w);
@@ -682,64 +688,64 @@ BOOST_AUTO_TEST_CASE(the_order_of_the_rules)
 {
     check({
         {"unreadable before not in the file",
-         [](auto& w) {
+         [](policy_world& w) {
              w.have().unreadable = "damaged";
              w.drop("web");
          },
          "", "record_unreadable"},
         {"named again before hooks",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use().deployed_at.reset();
              w.have().unwanted_since = w.now;
          },
          "mark_wanted web", "named_again"},
         {"hooks before repair",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use().deployed_at.reset();
              w.have().output = output_condition::damaged;
          },
          "deploy web a", "hooks_pending"},
         {"repair before what is on its way",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.on_its_way(stage::ready);
              w.have().output = output_condition::damaged;
          },
          "publish web a", "output_damaged"},
         {"hooks before back-off",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use().deployed_at.reset();
              w.have().failure = w.fails("web");
          },
          "deploy web a", "hooks_pending"},
         {"what is on its way before a new one",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use().lost_at = w.now;
              w.on_its_way(stage::collected);
          },
          "publish web b", "not_published"},
         {"deleted before outdated",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::accepted);
              w.vanish("u-b");
              want_otherwise(w);
          },
          "lose web b", "lost_remote"},
         {"outdated before proof",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::collected);
              w.want().verify = true;
              want_otherwise(w);
          },
          "abandon web b", "outdated"},
         {"quarantine before a spent budget",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::ready).quarantine = "its public key is not ours";
              w.have().creations = {w.now, w.now, w.now};
          },
          "", "quarantined"},
         {"paused before a spent budget",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use().lost_at = w.now;
              w.want().rotation.paused = true;
              w.have().creations = {w.now, w.now, w.now};

@@ -1,4 +1,4 @@
-#include "support/policy_world.hpp"
+#include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -37,29 +37,29 @@ BOOST_AUTO_TEST_SUITE(clearing)
 BOOST_AUTO_TEST_CASE(what_was_replaced_goes_after_retire_after)
 {
     check({
-        {"its time has come", [](auto& w) { w.superseded(24h); }, "retire web 0"},
-        {"a second too early", [](auto& w) { w.superseded(24h - 1s); }, ""},
+        {"its time has come", [](policy_world& w) { w.superseded(24h); }, "retire web 0"},
+        {"a second too early", [](policy_world& w) { w.superseded(24h - 1s); }, ""},
         {"no overlap wanted",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(0s);
              w.want().rotation.retire_after = 0s;
          },
          "retire web 0"},
         {"--retire-now",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(1s);
              w.have().retire_now = true;
          },
          "retire web 0"},
         {"the successor's hooks have not passed",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(48h);
              w.at("web", 'a').deployed_at.reset();
              w.have().deploy_failure = w.fails("web");
          },
          ""},
         {"... not even with --retire-now",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(48h);
              w.at("web", 'a').deployed_at.reset();
              w.have().deploy_failure = w.fails("web");
@@ -67,7 +67,7 @@ BOOST_AUTO_TEST_CASE(what_was_replaced_goes_after_retire_after)
          },
          ""},
         {"the published directory is not in order",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(48h);
              w.have().output = output_condition::damaged;
              w.have().failure = w.fails("web");
@@ -75,47 +75,47 @@ BOOST_AUTO_TEST_CASE(what_was_replaced_goes_after_retire_after)
          },
          ""},
         {"it is gone already",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(1s).lost_at = w.now;
              w.vanish("u-0");
          },
          "retire web 0"},
         {"it was deleted by somebody",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(48h);
              w.vanish("u-0");
          },
          "retire web 0"},
         {"it was taken for gone, and is there again: deleted before its key is",
-         [](auto& w) { w.superseded(24h).lost_at = w.now; }, "retire_surplus web 0 u-0"},
-        {"... but not before retire_after", [](auto& w) { w.superseded(1h).lost_at = w.now; }, ""},
+         [](policy_world& w) { w.superseded(24h).lost_at = w.now; }, "retire_surplus web 0 u-0"},
+        {"... but not before retire_after", [](policy_world& w) { w.superseded(1h).lost_at = w.now; }, ""},
         {"its retirement failed just now",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(48h);
              w.have().clear_failure = w.fails("web");
          },
          ""},
         {"a failure of the next certificate does not stop it",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(48h);
              w.have().failure = w.fails("web");
          },
          "retire web 0"},
         {"it is not shown, and nobody said 404",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(48h);
              w.vanish("u-0");
              w.seen().confirmed_missing.clear();
          },
          ""},
         {"two at once",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(48h);
              w.superseded(48h, "web", '1');
          },
          "retire web 1, retire web 0"},
         {"nothing is cleared for a user that is not in the file",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(48h);
              w.have().unwanted_since = w.now;
              w.drop("web");
@@ -128,20 +128,20 @@ BOOST_AUTO_TEST_CASE(what_is_not_ours_is_never_deleted)
 {
     check({
         {"another owner's mark",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(48h);
              w.remote("u-0").mark->owner = "web-02";
          },
          ""},
         {"somebody took the mark off",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(48h);
              w.remote("u-0").mark.reset();
              w.remote("u-0").description = "ours no more";
          },
          ""},
         {"the platform cut it off",
-         [](auto& w) {
+         [](policy_world& w) {
              auto& g = w.superseded(48h);
              auto& there = w.remote("u-0");
              there.mark.reset();
@@ -149,47 +149,47 @@ BOOST_AUTO_TEST_CASE(what_is_not_ours_is_never_deleted)
          },
          "retire web 0"},
         {"another user's mark with our owner, unknown key",
-         [](auto& w) { w.second("web", 'a', "u-x").mark->key = std::string(16, 'e'); }, ""},
-        {"no mark at all", [](auto& w) { w.second("web", 'a', "u-x").mark.reset(); }, ""},
+         [](policy_world& w) { w.second("web", 'a', "u-x").mark->key = std::string(16, 'e'); }, ""},
+        {"no mark at all", [](policy_world& w) { w.second("web", 'a', "u-x").mark.reset(); }, ""},
     });
 }
 
 BOOST_AUTO_TEST_CASE(what_was_never_in_use_goes_at_once)
 {
     check({
-        {"abandoned", [](auto& w) { w.on_its_way(stage::ready).abandoned = true; }, "retire web b"},
+        {"abandoned", [](policy_world& w) { w.on_its_way(stage::ready).abandoned = true; }, "retire web b"},
         {"abandoned, accepted a moment ago: a second answer may still turn up",
-         [](auto& w) {
+         [](policy_world& w) {
              auto& g = w.on_its_way(stage::ready);
              g.abandoned = true;
              g.submitted_at = w.now - 1s;
          },
          ""},
-        {"abandoned, unknown to the platform", [](auto& w) { w.on_its_way(stage::sent).abandoned = true; },
-         "retire web b"},
+        {"abandoned, unknown to the platform",
+         [](policy_world& w) { w.on_its_way(stage::sent).abandoned = true; }, "retire web b"},
         {"abandoned, sent a moment ago",
-         [](auto& w) {
+         [](policy_world& w) {
              auto& g = w.on_its_way(stage::sent);
              g.abandoned = true;
              g.submitted_at = w.now - 14s;
          },
          ""},
         {"abandoned, found by its mark: the user first, then the key",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::sent).abandoned = true;
              w.second("web", 'b', "u-x");
          },
          "retire_surplus web b u-x, retire web b"},
         {"abandoned, while its successor is on its way",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::ready).abandoned = true;
              w.on_its_way(stage::accepted, "web", 'c');
          },
          "retire web b"},
         {"a certificate that does not fit is kept for a person to look at",
-         [](auto& w) { w.on_its_way(stage::ready).quarantine = "its public key is not ours"; }, ""},
+         [](policy_world& w) { w.on_its_way(stage::ready).quarantine = "its public key is not ours"; }, ""},
         {"... until there is a newer one",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::ready).quarantine = "its public key is not ours";
              w.on_its_way(stage::accepted, "web", 'c');
          },
@@ -200,28 +200,29 @@ BOOST_AUTO_TEST_CASE(what_was_never_in_use_goes_at_once)
 BOOST_AUTO_TEST_CASE(second_users_of_one_key)
 {
     check({
-        {"of the one in use", [](auto& w) { w.second("web", 'a', "u-x"); }, "retire_surplus web a u-x"},
+        {"of the one in use", [](policy_world& w) { w.second("web", 'a', "u-x"); },
+         "retire_surplus web a u-x"},
         {"of the one in use, before its hooks have passed",
-         [](auto& w) {
+         [](policy_world& w) {
              w.second("web", 'a', "u-x");
              w.at("web", 'a').deployed_at.reset();
              w.have().deploy_failure = w.fails("web");
          },
          ""},
         {"of one on its way",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::accepted);
              w.second("web", 'b', "u-x");
          },
          ""},
         {"of one that was replaced a moment ago",
-         [](auto& w) {
+         [](policy_world& w) {
              w.superseded(1s);
              w.second("web", '0', "u-x");
          },
          "retire_surplus web 0 u-x"},
-        {"with another owner's mark", [](auto& w) { w.second("web", 'a', "u-x").mark->owner = "web-02"; },
-         ""},
+        {"with another owner's mark",
+         [](policy_world& w) { w.second("web", 'a', "u-x").mark->owner = "web-02"; }, ""},
     });
 }
 

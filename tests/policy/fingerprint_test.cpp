@@ -1,6 +1,6 @@
 #include "policy/fingerprint.hpp"
 
-#include "support/policy_world.hpp"
+#include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,7 +1,7 @@
 #include "policy/standing.hpp"
 
 #include "policy/need.hpp"
-#include "support/policy_world.hpp"
+#include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -43,98 +43,100 @@ BOOST_AUTO_TEST_SUITE(standing)
 BOOST_AUTO_TEST_CASE(from_the_most_to_the_least_pressing)
 {
     const std::vector<row> rows = {
-        {"nothing yet", [](auto&) {}, "absent", "absent", true},
-        {"in order", [](auto& w) { w.in_use(); }, "valid", "healthy", false},
-        {"on its way", [](auto& w) { w.on_its_way(stage::accepted); }, "issuing", "waiting_ready", false},
+        {"nothing yet", [](policy_world&) {}, "absent", "absent", true},
+        {"in order", [](policy_world& w) { w.in_use(); }, "valid", "healthy", false},
+        {"on its way", [](policy_world& w) { w.on_its_way(stage::accepted); }, "issuing", "waiting_ready",
+         false},
         {"due",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.now += 70 * 24h;
          },
          "due", "rotation_due", false},
         {"expired",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.now += 80 * 24h;
          },
          "expired", "expired", true},
         {"expired while a new one is on its way",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.on_its_way(stage::accepted);
              w.now += 80 * 24h;
          },
          "expired", "expired", true},
         {"failing",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().failure = because(w, errc::unavailable);
          },
          "failing", "unavailable", true},
         {"hooks failing",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use().deployed_at.reset();
              w.have().deploy_failure = because(w, errc::hook_failed);
          },
          "failing", "hook_failed", true},
         {"a failure that waits for a person",
-         [](auto& w) { w.have().failure = because(w, errc::refused, retry::after_change); }, "blocked",
-         "refused", true},
+         [](policy_world& w) { w.have().failure = because(w, errc::refused, retry::after_change); },
+         "blocked", "refused", true},
         {"blocked",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().blocked = {.reason = "budget_spent", .sentence = "see why", .since = w.now};
          },
          "blocked", "budget_spent", true},
         {"paused needs nobody's attention",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().blocked = {.reason = "paused", .sentence = "it is paused", .since = w.now};
          },
          "blocked", "paused", false},
         {"the exposure is blocked, nothing in use",
-         [](auto& w) {
+         [](policy_world& w) {
              w.known().blocked = {.reason = "instance_vanished", .sentence = "gone", .since = w.now};
          },
          "blocked", "instance_vanished", true},
         {"the exposure is blocked, but the certificate works",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.known().blocked = {.reason = "instance_vanished", .sentence = "gone", .since = w.now};
          },
          "valid", "healthy", false},
-        {"unreachable, nothing in use", [](auto& w) { w.known().failure = because(w, errc::not_connected); },
-         "absent", "unreachable", true},
+        {"unreachable, nothing in use",
+         [](policy_world& w) { w.known().failure = because(w, errc::not_connected); }, "absent",
+         "unreachable", true},
         {"unreachable, on its way",
-         [](auto& w) {
+         [](policy_world& w) {
              w.on_its_way(stage::accepted);
              w.known().failure = because(w, errc::not_connected);
          },
          "failing", "unreachable", true},
         {"unreachable, but the certificate works",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.known().failure = because(w, errc::not_connected);
          },
          "valid", "healthy", false},
         {"unreachable, and due",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.known().failure = because(w, errc::not_connected);
              w.now += 70 * 24h;
          },
          "failing", "unreachable", true},
         {"damaged",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.have().output = output_condition::damaged;
              w.have().output_detail = "key.pem is missing";
          },
          "valid", "output_damaged", true},
-        {"unreadable", [](auto& w) { w.have().unreadable = "state.json is damaged"; }, "blocked",
+        {"unreadable", [](policy_world& w) { w.have().unreadable = "state.json is damaged"; }, "blocked",
          "record_unreadable", true},
         {"not in the file",
-         [](auto& w) {
+         [](policy_world& w) {
              w.in_use();
              w.drop("web");
          },

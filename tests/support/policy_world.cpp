@@ -1,4 +1,4 @@
-#include "support/policy_world.hpp"
+#include "tests/support/policy_world.hpp"
 
 #include <algorithm>
 #include <stdexcept>

@@ -1,0 +1,96 @@
+#include "policy/explain.hpp"
+
+#include "tests/support/policy_world.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+#include <algorithm>
+
+namespace {
+
+using namespace std::chrono_literals;
+using support::policy_world;
+using support::stage;
+
+policy::explanation explain(const policy_world& w)
+{
+    return policy::explain(w.desired, w.observed, w.stored, w.plan(), {"logs", "web"}, w.now);
+}
+
+std::string fact(const policy::explanation& e, const std::string& name)
+{
+    const auto found = std::ranges::find(e.facts, name, [](const auto& f) { return f.first; });
+    return found == e.facts.end() ? "none" : found->second;
+}
+
+BOOST_AUTO_TEST_SUITE(explain_a_decision)
+
+BOOST_AUTO_TEST_CASE(the_proof_of_a_user_in_order)
+{
+    policy_world w;
+    w.in_use();
+    const auto e = explain(w);
+    BOOST_TEST(fact(e, "now") == "2027-01-15T08:00:00Z");
+    BOOST_TEST(fact(e, "owner") == "web-01");
+    BOOST_TEST(fact(e, "in_file") == "yes");
+    BOOST_TEST(fact(e, "instance") == "i-1");
+    BOOST_TEST(fact(e, "current") == "aaaaaaaa");
+    BOOST_TEST(fact(e, "current_remote_id") == "u-a");
+    BOOST_TEST(fact(e, "current_on_platform") == "READY");
+    BOOST_TEST(fact(e, "pending") == "none");
+    BOOST_TEST((e.finding == policy::reason::healthy));
+    BOOST_TEST(e.next == "rotate");
+    BOOST_TEST((e.next_at > w.now));
+    BOOST_TEST(e.would_change.size() == 4u);
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_known_of_a_user_that_is_new)
+{
+    policy_world w;
+    w.want();
+    const auto e = explain(w);
+    BOOST_TEST(fact(e, "current") == "none");
+    BOOST_TEST((e.finding == policy::reason::absent));
+    BOOST_TEST(e.next == "create");
+    BOOST_TEST((e.next_at == w.now));
+}
+
+BOOST_AUTO_TEST_CASE(what_waits_for_a_person_says_what_would_change_it)
+{
+    policy_world w;
+    w.want();
+    w.have().creations = {w.now, w.now, w.now};
+    const auto e = explain(w);
+    BOOST_TEST(e.blocked);
+    BOOST_TEST(e.next == "");
+    BOOST_TEST(e.would_change.size() == 1u);
+    BOOST_TEST(fact(e, "made_within_a_day") == "3");
+}
+
+BOOST_AUTO_TEST_CASE(the_gate_of_the_exposure_shows)
+{
+    policy_world w;
+    w.want();
+    w.seen().instances.clear();
+    const auto e = explain(w);
+    BOOST_TEST((e.finding == policy::reason::instance_vanished));
+    BOOST_TEST(e.blocked);
+    BOOST_TEST(!e.would_change.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_generation_on_its_way_and_failures)
+{
+    policy_world w;
+    w.in_use();
+    w.on_its_way(stage::accepted);
+    w.have().failure = w.fails("web");
+    const auto e = explain(w);
+    BOOST_TEST(fact(e, "pending") == "bbbbbbbb");
+    BOOST_TEST(fact(e, "pending_on_platform") == "IN PROGRESS");
+    BOOST_TEST(fact(e, "pending_published") == "not yet");
+    BOOST_TEST(fact(e, "last_failure") == "it failed");
+}
+
+BOOST_AUTO_TEST_SUITE_END()
+
+}  // namespace
