@@ -36,6 +36,7 @@ io::task<void> executor::release(const policy::action& a)
         co_await delete_remote(address_of(a.name.exposure, g.where), g.where.instance_id, g.remote_id);
     if (!gone) co_return gone.error();
     generation(a).lost_at = now();
+    world_.user(a.name).failure.reset();
     io::log(io::severity::info, io::events::retired, {a.name.exposure, a.name.user, g.id},
             a.name.text() + ": " + a.sentence);
     co_return co_await world_.save(a.name);
@@ -50,15 +51,17 @@ io::task<void> executor::retire(const policy::action& a)
     if (!id.empty() && (surplus || !g.lost_at)) {
         auto gone = co_await delete_remote(address_of(a.name.exposure, g.where), g.where.instance_id, id);
         if (!gone) co_return gone.error();
+    } else if (id.empty() && g.submitted_at && !g.lost_at) {
+        if (auto gone = co_await delete_all_of(a.name, g); !gone) co_return gone.error();
     }
+    world_.user(a.name).clear_failure.reset();
     io::log(io::severity::info, io::events::retired, {a.name.exposure, a.name.user, g.id},
             a.name.text() + ": user " + (id.empty() ? g.sent.common_name : id) + " retired: " + a.sentence);
-    if (surplus) co_return policy::result<void>();
+    if (surplus) co_return co_await world_.save(a.name);
 
     auto& user = world_.user(a.name);
     std::erase_if(user.generations, [&](const policy::generation& other) { return other.id == g.id; });
     if (user.generations.size() == 1) user.retire_now = false;
-    user.failure.reset();
     if (auto saved = co_await world_.save(a.name); !saved) co_return saved.error();
     io::crash_point("retire.recorded");
     co_return co_await io::offload(pool(),
@@ -73,15 +76,22 @@ io::task<void> executor::delete_all_of(const policy::user_name& name, policy::ge
     if (!g.remote_id.empty()) ids.push_back(g.remote_id);
     auto listed = co_await world_.outside().api.list_users(address, g.where.instance_id);
     if (!listed) co_return listed.error();
+    if (g.remote_id.empty() && listed->cut_off)
+        co_return policy::failure{
+            .code = policy::errc::bad_answer,
+            .context = name.text() + ": the platform's list seems to be cut off, and says nothing about " +
+                       g.sent.common_name};
     const policy::marker mark{
         .owner = world_.stored().owner, .name = name, .key = policy::marker_key(g.fingerprint)};
     for (const auto& user : listed->users) {
-        if (user.id == g.remote_id && user.mark && user.mark->owner != mark.owner)
-            co_return policy::failure{.code = policy::errc::refused,
-                                      .context = name.text() + ": user " + user.id +
-                                                 " now carries the mark of owner " + user.mark->owner +
-                                                 " and is not deleted",
-                                      .kind = policy::retry::never};
+        const bool ours = user.mark ? user.mark->owner == mark.owner
+                                    : policy::is_cut_off(user.description, g.sent.description);
+        if (user.id == g.remote_id && !ours)
+            co_return policy::failure{
+                .code = policy::errc::refused,
+                .context = name.text() + ": user " + user.id +
+                           " does not carry our mark any more and is not deleted: delete it yourself",
+                .kind = policy::retry::never};
         if (user.mark == mark && user.id != g.remote_id) ids.push_back(user.id);
     }
     for (const auto& id : ids)

@@ -138,6 +138,8 @@ io::task<void> executor::issue(const policy::action& a)
     std::erase_if(user.creations,
                   [&](policy::instant at) { return now() - at >= policy::limits::creation_window; });
     user.creations.push_back(now());
+    // --retire-now is about the certificate that was asked for, not about the next one that is due
+    user.retire_now = user.retire_now && user.rotate_asked_at;
     user.rotate_asked_at.reset();
     user.held.clear();
     user.blocked.reset();
@@ -181,6 +183,7 @@ io::task<void> executor::submit(const policy::user_name& name, const std::string
     if (created && !created->empty()) {
         g->remote_id = *created;
         g->accepted_at = now();
+        world_.user(name).failure.reset();
     } else if (!created && policy::never_sent(created.error())) {
         g->submitted_at = before.submitted_at;
         g->answered = before.answered;

@@ -111,11 +111,12 @@ io::task<void> executor::publish(const policy::action& a)
     user.files = std::move(*published);
     user.rendered = disk::rendering_of(exposure, want);
     user.output = policy::output_condition::sound;
-    user.failure.reset();
+    if (!repair || (user.failure && policy::is_local(user.failure->code))) user.failure.reset();
     user.entry.directory = want.output.directory;
     if (!repair) {
         user.previous = before.current;
         user.current = g.id;
+        user.deploy_failure.reset();
         auto& record = generation(a);
         record.published_at = now();
         record.deployed_at = want.hooks.empty() ? std::optional(now()) : std::nullopt;

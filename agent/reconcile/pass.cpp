@@ -253,8 +253,8 @@ io::awaitable<void> exposure_pass::keep_verdicts(policy::plan_result plan)
         const auto kept = world_.stored().exposures.find(exposure_);
         if (!view.blocked && (kept == world_.stored().exposures.end() || !kept->second.blocked)) continue;
         auto& record = world_.exposure_record(*world_.exposure(exposure_));
-        if (!update_verdict(record.blocked, view.blocked, view.finding, view.sentence,
-                            world_.outside().clock.now()))
+        if (!record.unreadable.empty() || !update_verdict(record.blocked, view.blocked, view.finding,
+                                                          view.sentence, world_.outside().clock.now()))
             continue;
         if (record.blocked)
             io::log(io::severity::error, io::events::incident, {exposure_},

@@ -18,6 +18,8 @@ void forget_backoffs(world& w, const std::set<policy::user_name>& only)
         for (auto* memory : {&user.failure, &user.deploy_failure, &user.clear_failure})
             if (*memory) (*memory)->next_attempt.reset();
     }
+    for (auto& [name, exposure] : w.stored().exposures)
+        if (exposure.failure) exposure.failure->next_attempt.reset();
 }
 
 std::set<std::string> exposures_of(const world& w, const std::set<policy::user_name>& only)
