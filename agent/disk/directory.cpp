@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -154,11 +155,18 @@ policy::result<directory> directory::create(const std::string& name, const acces
     if (mkdirat(fd(), temporary.c_str(), wanted.mode) != 0 && errno != EEXIST)
         return from_errno(errno, cannot("make the directory", path_of(name)));
     descriptor made(openat(fd(), temporary.c_str(), open_flags | O_NOFOLLOW));
+    if (!made && errno == ENOENT && has(name)) return enter(name);
     if (!made) return from_errno(errno, cannot("open the directory", path_of(temporary)));
     if (const auto set = set_access(made.get(), wanted, path_of(temporary)); !set) return set.error();
     io::crash_point("disk.directory.made");
-    if (renameat(fd(), temporary.c_str(), fd(), name.c_str()) != 0)
-        return from_errno(errno, cannot("make the directory", path_of(name)));
+    // never over one that another thread has just made: what it writes there would be lost
+    if (renameat2(fd(), temporary.c_str(), fd(), name.c_str(), RENAME_NOREPLACE) != 0) {
+        const int failed = errno;
+        const bool made_meanwhile = (failed == EEXIST || failed == ENOENT) && has(name);
+        if (failed == EEXIST) unlinkat(fd(), temporary.c_str(), AT_REMOVEDIR);
+        if (made_meanwhile) return enter(name);
+        return from_errno(failed, cannot("make the directory", path_of(name)));
+    }
     if (const auto synced = sync(); !synced) return synced.error();
     io::crash_point("disk.directory.after");
     return directory(std::move(made), path_of(name));

@@ -80,7 +80,7 @@ io::task<void> executor::note(const policy::action& a)
     auto saved = co_await world_.save(a.name);
     if (!saved || a.kind != action_kind::discard) co_return saved;
     co_return co_await io::offload(
-        pool(), [this, a] { return world_.outside().store.erase_generation(a.name, a.generation); });
+        pool(), [&] { return world_.outside().store.erase_generation(a.name, a.generation); });
 }
 
 policy::business_group group_for(const policy::desired_exposure& exposure,

@@ -57,7 +57,8 @@ io::awaitable<void> world::inspect_outputs(std::string exposure)
     std::vector<policy::stored_user> copies;
     for (const auto& [name, user] : stored_.users)
         if (exposure.empty() || name.exposure == exposure) copies.push_back(user);
-    co_await io::offload(outside_.pool, [this, &copies, desired = desired_for(exposure)] {
+    const auto desired = desired_for(exposure);
+    co_await io::offload(outside_.pool, [&] {
         for (auto& copy : copies)
             compare_output(outside_.publisher, *desired, copy);
     });
@@ -113,18 +114,19 @@ policy::stored_exposure& world::exposure_record(const policy::desired_exposure& 
     return record;
 }
 
-io::task<void> world::save(const policy::user_name& name)
+// A closure that owns what it captures must not be a temporary of a co_await (g++ 12 moves it bit by bit).
+io::task<void> world::save(policy::user_name name)
 {
     const auto found = stored_.users.find(name);
     if (found == stored_.users.end()) co_return policy::result<void>();
-    co_return co_await io::offload(outside_.pool,
-                                   [this, record = found->second] { return outside_.store.save(record); });
+    const auto record = found->second;
+    co_return co_await io::offload(outside_.pool, [&] { return outside_.store.save(record); });
 }
 
-io::task<void> world::save_exposure(const std::string& name)
+io::task<void> world::save_exposure(std::string name)
 {
-    co_return co_await io::offload(
-        outside_.pool, [this, record = stored_.exposures.at(name)] { return outside_.store.save(record); });
+    const auto record = stored_.exposures.at(name);
+    co_return co_await io::offload(outside_.pool, [&] { return outside_.store.save(record); });
 }
 
 }  // namespace reconcile

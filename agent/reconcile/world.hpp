@@ -72,8 +72,8 @@ public:
     policy::stored_exposure& exposure_record(const policy::desired_exposure&);
 
     // On stable storage when it returns.
-    io::task<void> save(const policy::user_name&);
-    io::task<void> save_exposure(const std::string& name);
+    io::task<void> save(policy::user_name);
+    io::task<void> save_exposure(std::string name);
 
 private:
     ports& outside_;

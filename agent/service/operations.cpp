@@ -118,7 +118,9 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
         options.timeout = policy::span(timeout->as_int64());
     if (auto* oauth = app_.oauth())
         (void)co_await oauth->refresh_if_due(platform::oauth_tokens::asked_by::person);
-    co_return answer_of(co_await reconcile::run(app_.world(), options, listener_));
+    auto report = co_await reconcile::run(app_.world(), options, listener_);
+    if (options.only.empty()) report.credentials = (co_await keep_credentials(app_, reconcile::fetch::all)).failed;
+    co_return answer_of(report);
 }
 
 io::awaitable<object> operations::rotate(object arguments)
@@ -252,6 +254,14 @@ io::awaitable<object> operations::logout()
     if (!oauth) co_return done("the access token comes from an external source: there is nothing to forget");
     if (auto gone = co_await oauth->logout(); !gone) co_return service::answer_of(gone.error());
     co_return done("logged out: the tokens are forgotten on this host");
+}
+
+io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app, reconcile::fetch which)
+{
+    const auto desired = app.desired();
+    if (desired.credentials.empty() || app.world().stored().cloned) co_return reconcile::credentials_outcome{};
+    platform::catalog_client catalog(app.channel(), desired.catalog_url);
+    co_return co_await reconcile::keep_credentials({app.clock(), catalog, app.hooks(), app.paths(), app.pool()}, desired, which);
 }
 
 object answer_of(const policy::failure& failed)

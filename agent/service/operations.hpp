@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/reconcile/credentials.hpp"
 #include "agent/reconcile/pass.hpp"
 #include "agent/service/application.hpp"
 
@@ -37,6 +38,9 @@ private:
     application& app_;
     reconcile::step_listener listener_;
 };
+
+// Fetches what is due of the file's credentials, or all of them.
+io::awaitable<reconcile::credentials_outcome> keep_credentials(application&, reconcile::fetch);
 
 // The answer to a failure: its exit code and its sentence.
 boost::json::object answer_of(const policy::failure&);

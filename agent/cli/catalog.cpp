@@ -1,0 +1,216 @@
+#include "agent/cli/exit_codes.hpp"
+#include "agent/cli/setup.hpp"
+#include "agent/cli/terminal.hpp"
+#include "agent/cli/verbs.hpp"
+#include "agent/disk/read_file.hpp"
+#include "agent/platform/catalog_client.hpp"
+#include "config/scalars.hpp"
+#include "policy/limits.hpp"
+
+#include <boost/json.hpp>
+
+#include <iostream>
+#include <iterator>
+
+namespace cli {
+namespace {
+
+constexpr auto first_look = std::chrono::seconds(2);
+constexpr auto rarest_look = std::chrono::seconds(60);
+constexpr policy::span default_patience = std::chrono::hours(2);  // of --wait
+
+// With a catalog client, once the configuration names the service.
+int with_catalog(const globals& common,
+                 std::function<io::awaitable<int>(service::application&, platform::catalog_client&)> work)
+{
+    return look(common, [&](service::application& app) -> io::awaitable<int> {
+        if (app.desired().catalog_url.empty())
+            co_return report_failure(
+                {.code = policy::errc::config, .context = "catalog.base_url is not set in " + common.config});
+        platform::catalog_client catalog(app.channel(), app.desired().catalog_url);
+        co_return co_await work(app, catalog);
+    });
+}
+
+policy::result<std::string> read_data(const std::string& file)
+{
+    if (file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+    auto text = disk::read_file(file, policy::limits::response_bytes);
+    if (!text) return text.error();
+    if (!*text)
+        return policy::failure{.code = policy::errc::usage, .context = file + ": there is no such file"};
+    return **text;
+}
+
+policy::result<policy::span> patience_of(const std::string& text)
+{
+    if (text.empty()) return default_patience;
+    const auto given = config::read_duration(text);
+    if (!given)
+        return policy::failure{.code = policy::errc::usage,
+                               .context = "--timeout: a duration such as 30m or 2h is wanted"};
+    return *given;
+}
+
+int show_state(const globals& common, const platform::request_state& state, const std::string& id)
+{
+    if (common.json)
+        std::cout << boost::json::serialize(boost::json::object{
+                         {"schema", "exposure-agent.request/v1"},
+                         {"id", state.id.empty() ? id : state.id},
+                         {"state", state.text},
+                         {"finished", state.finished},
+                         {"succeeded", state.succeeded},
+                         {"details", state.details.empty() ? boost::json::value(nullptr)
+                                                           : boost::json::value(state.details)}})
+                  << "\n";
+    else
+        std::cout << id << ": " << state.text << (state.details.empty() ? "" : " (" + state.details + ")")
+                  << "\n";
+    return state.finished && !state.succeeded ? exit_code::failed : exit_code::done;
+}
+
+// Follows the request to its end: rarely, because provisioning takes minutes.
+io::awaitable<int> follow(service::application& app, platform::catalog_client& catalog, const globals& common,
+                          std::string id, policy::span patience)
+{
+    const auto deadline = app.clock().now() + patience;
+    std::chrono::milliseconds pause = first_look;
+    for (;;) {
+        const auto state = co_await catalog.show(id);
+        if (state && state->finished) co_return show_state(common, *state, id);
+        if (!state && state.error().kind != policy::retry::later) co_return report_failure(state.error());
+        if (is_terminal(stderr))
+            std::cerr << "\r\033[K" << id << ": " << (state ? state->text : state.error().context) << " "
+                      << std::flush;
+        if (app.clock().now() + std::chrono::ceil<policy::span>(pause) > deadline) {
+            std::cerr << "\nexposure-agent: request " << id
+                      << " has not ended in time; look again with `catalog show " << id << "`\n";
+            co_return exit_code::failed;
+        }
+        if (auto slept = co_await app.clock().sleep_for(pause); !slept) co_return exit_code::failed;
+        pause = std::min<std::chrono::milliseconds>(pause * 3 / 2, rarest_look);
+    }
+}
+
+io::awaitable<int> submit(service::application& app, platform::catalog_client& catalog, const globals& common,
+                          const catalog_options& options, std::string data, policy::span patience)
+{
+    if (!options.set.empty()) {
+        if (data.empty()) {
+            auto form = co_await catalog.request_template(options.item, options.business_group);
+            if (!form) co_return report_failure(form.error());
+            data = std::move(*form);
+        }
+        auto laid = platform::overlay(data, options.set);
+        if (!laid) co_return report_failure(laid.error());
+        data = std::move(*laid);
+    }
+    auto id = co_await catalog.submit(options.item, options.business_group, data);
+    if (!id) {
+        const int code = report_failure(id.error());
+        co_return id.error().code == policy::errc::no_answer ? exit_code::failed : code;
+    }
+    if (id->empty()) {
+        std::cerr << "exposure-agent: the request was accepted, but the catalog service did not say its id: "
+                     "look in the portal\n";
+        co_return options.wait ? exit_code::failed : exit_code::done;
+    }
+    if (!options.wait) {
+        if (common.json)
+            std::cout << boost::json::serialize(
+                             boost::json::object{{"schema", "exposure-agent.request/v1"}, {"id", *id}})
+                      << "\n";
+        else
+            std::cout << *id << "\n";
+        co_return exit_code::done;
+    }
+    co_return co_await follow(app, catalog, common, *id, patience);
+}
+
+}  // namespace
+
+int catalog_template(const globals& common, const catalog_options& options)
+{
+    return with_catalog(
+        common, [&](service::application&, platform::catalog_client& catalog) -> io::awaitable<int> {
+            const auto form = co_await catalog.request_template(options.item, options.business_group);
+            if (!form) co_return report_failure(form.error());
+            std::cout << *form << "\n";
+            co_return exit_code::done;
+        });
+}
+
+int catalog_request(const globals& common, const catalog_options& options)
+{
+    if (options.data.empty() && options.set.empty())
+        return report_failure(
+            {.code = policy::errc::usage,
+             .context = "catalog request: give --data FILE, or --set KEY=VALUE over the item's template"});
+    const auto patience = patience_of(options.timeout);
+    if (!patience) return report_failure(patience.error());
+    policy::result<std::string> data = std::string();
+    if (!options.data.empty()) data = read_data(options.data);
+    if (!data) return report_failure(data.error());
+    return with_catalog(
+        common, [&](service::application& app, platform::catalog_client& catalog) -> io::awaitable<int> {
+            co_return co_await submit(app, catalog, common, options, *data, *patience);
+        });
+}
+
+int catalog_show(const globals& common, const catalog_options& options)
+{
+    const auto patience = patience_of(options.timeout);
+    if (!patience) return report_failure(patience.error());
+    return with_catalog(
+        common, [&](service::application& app, platform::catalog_client& catalog) -> io::awaitable<int> {
+            if (options.wait) co_return co_await follow(app, catalog, common, options.request_id, *patience);
+            const auto state = co_await catalog.show(options.request_id);
+            if (!state) co_return report_failure(state.error());
+            co_return show_state(common, *state, options.request_id);
+        });
+}
+
+int action_form(const globals& common, const action_options& options)
+{
+    return with_catalog(common,
+                        [&](service::application&, platform::catalog_client& catalog) -> io::awaitable<int> {
+                            const auto form = co_await catalog.action_form(options.resource, options.action);
+                            if (!form) co_return report_failure(form.error());
+                            std::cout << *form << "\n";
+                            co_return exit_code::done;
+                        });
+}
+
+// The one verb that prints secrets: it is asked for.
+int action_values(const globals& common, const action_options& options)
+{
+    return with_catalog(
+        common, [&](service::application&, platform::catalog_client& catalog) -> io::awaitable<int> {
+            const auto found =
+                co_await catalog.action_values(options.resource, options.action, options.elements);
+            if (!found) co_return report_failure(found.error());
+            boost::json::object values;
+            boost::json::array missing;
+            for (const auto& element : options.elements) {
+                const auto value = found->values.find(element);
+                if (value != found->values.end()) {
+                    values[element] = value->second.view();
+                    if (!common.json) std::cout << element << "=" << value->second.view() << "\n";
+                } else {
+                    missing.emplace_back(element);
+                }
+            }
+            for (const auto& [element, why] : found->missing)
+                std::cerr << "exposure-agent: " << why << "\n";
+            if (common.json)
+                std::cout << boost::json::serialize(
+                                 boost::json::object{{"schema", "exposure-agent.values/v1"},
+                                                     {"values", values},
+                                                     {"missing", missing}})
+                          << "\n";
+            co_return missing.empty() ? exit_code::done : exit_code::failed;
+        });
+}
+
+}  // namespace cli

@@ -1,0 +1,66 @@
+#include "agent/cli/exit_codes.hpp"
+#include "agent/cli/verbs.hpp"
+#include "config/load.hpp"
+#include "config/schema.hpp"
+
+#include <boost/json.hpp>
+
+#include <iostream>
+
+namespace cli {
+namespace {
+
+using boost::json::array;
+using boost::json::object;
+
+array listed(const std::vector<config::mistake>& mistakes)
+{
+    array list;
+    for (const auto& m : mistakes)
+        list.push_back(object{{"file", m.file}, {"line", m.line}, {"column", m.column}, {"text", m.text}});
+    return list;
+}
+
+std::size_t count_users(const policy::desired_state& state)
+{
+    std::size_t users = 0;
+    for (const auto& exposure : state.exposures)
+        users += exposure.users.size();
+    return users;
+}
+
+std::string counted(std::size_t count, const std::string& noun)
+{
+    return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+}  // namespace
+
+int check(const globals& common)
+{
+    const auto loaded = config::load(common.config, config::this_process());
+    if (common.json) {
+        std::cout << boost::json::serialize(object{{"schema", "exposure-agent.check/v1"},
+                                                   {"ok", loaded.state.has_value()},
+                                                   {"mistakes", listed(loaded.mistakes)},
+                                                   {"warnings", listed(loaded.warnings)}})
+                  << "\n";
+        return loaded.state ? exit_code::done : exit_code::configuration;
+    }
+    for (const auto& warning : loaded.warnings)
+        std::cerr << config::to_string(warning) << " (warning)\n";
+    for (const auto& mistake : loaded.mistakes)
+        std::cout << config::to_string(mistake) << "\n";
+    if (!loaded.state) return exit_code::configuration;
+    std::cout << common.config << ": ok (" << counted(loaded.state->exposures.size(), "exposure") << ", "
+              << counted(count_users(*loaded.state), "user") << ")\n";
+    return exit_code::done;
+}
+
+int schema()
+{
+    std::cout << config::schema() << "\n";
+    return exit_code::done;
+}
+
+}  // namespace cli

@@ -1,0 +1,71 @@
+#include "agent/cli/doctor_checks.hpp"
+#include "agent/cli/exit_codes.hpp"
+#include "agent/cli/setup.hpp"
+#include "agent/cli/table.hpp"
+#include "agent/cli/verbs.hpp"
+
+#include <boost/json.hpp>
+
+#include <algorithm>
+#include <iostream>
+
+namespace cli {
+namespace {
+
+const char* word_of(verdict v)
+{
+    return v == verdict::ok ? "ok" : v == verdict::warning ? "warning" : "failed";
+}
+
+colour paint_of(verdict v)
+{
+    return v == verdict::ok ? colour::green : v == verdict::warning ? colour::yellow : colour::red;
+}
+
+void print_json(const std::vector<finding>& findings)
+{
+    boost::json::array checks;
+    for (const auto& f : findings)
+        checks.push_back(boost::json::object{{"name", f.name},
+                                             {"verdict", word_of(f.verdict)},
+                                             {"evidence", f.evidence},
+                                             {"remedy", f.remedy}});
+    std::cout << boost::json::serialize(boost::json::object{{"schema", "exposure-agent.doctor/v1"},
+                                                            {"checks", std::move(checks)}})
+              << "\n";
+}
+
+void print_text(const std::vector<finding>& findings)
+{
+    table shown({"CHECK", "VERDICT", "EVIDENCE"});
+    for (const auto& f : findings)
+        shown.add({{f.name}, {word_of(f.verdict), paint_of(f.verdict)}, {f.evidence}});
+    std::cout << shown.text();
+    for (const auto& f : findings)
+        if (!f.remedy.empty()) std::cout << f.name << ": " << f.remedy << "\n";
+}
+
+}  // namespace
+
+int doctor(const globals& common)
+{
+    const auto desired = load_configuration(common);
+    if (!desired) return exit_code::configuration;
+    std::vector<finding> findings = check_host(*desired);
+    const int looked = look(common, [&](service::application& app) -> io::awaitable<int> {
+        co_await check_platform(app, findings);
+        co_return exit_code::done;
+    });
+    if (looked == exit_code::busy)
+        findings.push_back({"state directory", verdict::failed, "another agent holds it",
+                            "wait until it has ended, or stop it"});
+    if (common.json)
+        print_json(findings);
+    else
+        print_text(findings);
+    const bool found =
+        std::ranges::any_of(findings, [](const finding& f) { return f.verdict == verdict::failed; });
+    return found ? exit_code::failed : exit_code::done;
+}
+
+}  // namespace cli

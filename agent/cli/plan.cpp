@@ -1,0 +1,121 @@
+#include "agent/cli/exit_codes.hpp"
+#include "agent/cli/setup.hpp"
+#include "agent/cli/table.hpp"
+#include "agent/cli/verbs.hpp"
+#include "agent/reconcile/preview.hpp"
+#include "agent/reconcile/run.hpp"
+#include "policy/dates.hpp"
+
+#include <boost/json.hpp>
+
+#include <iostream>
+
+namespace cli {
+namespace {
+
+using boost::json::array;
+using boost::json::object;
+using boost::json::value;
+
+bool shown(const policy::user_name& name, const std::set<policy::user_name>& only)
+{
+    return only.empty() || name.user.empty() || only.contains(name);
+}
+
+object to_json(const reconcile::preview& p, const std::set<policy::user_name>& only)
+{
+    array changes;
+    for (const auto& change : p.changes)
+        if (shown(change.name, only))
+            changes.push_back(
+                object{{"exposure", change.name.exposure},
+                       {"name", change.name.user.empty() ? value(nullptr) : value(change.name.user)},
+                       {"action", change.action},
+                       {"reason", change.reason},
+                       {"sentence", change.sentence}});
+    array unmanaged;
+    for (const auto& s : p.strangers)
+        unmanaged.push_back(object{{"exposure", s.exposure},
+                                   {"remote_id", s.remote_id},
+                                   {"name", s.name},
+                                   {"owner", s.owner ? value(*s.owner) : value(nullptr)},
+                                   {"keyless", s.keyless}});
+    array blocked;
+    for (const auto& view : p.blocked)
+        if (shown(view.name, only))
+            blocked.push_back(object{{"exposure", view.name.exposure},
+                                     {"name", view.name.user},
+                                     {"reason", policy::word_of(view.finding)},
+                                     {"sentence", view.sentence}});
+    array scheduled;
+    for (const auto& later : p.scheduled)
+        if (shown(later.name, only))
+            scheduled.push_back(object{{"exposure", later.name.exposure},
+                                       {"name", later.name.user},
+                                       {"action", later.next},
+                                       {"at", policy::format_utc(*later.next_at)}});
+    return {{"schema", "exposure-agent.plan/v1"},
+            {"changes", std::move(changes)},
+            {"unmanaged", std::move(unmanaged)},
+            {"blocked", std::move(blocked)},
+            {"scheduled", std::move(scheduled)}};
+}
+
+colour paint_of(const std::string& action)
+{
+    if (action == "remove" || action == "retire") return colour::red;
+    return action == "create" || action == "onboard" ? colour::green : colour::yellow;
+}
+
+void print(const reconcile::preview& p, const std::set<policy::user_name>& only, policy::instant now)
+{
+    table changes({"USER", "ACTION", "WHY"});
+    for (const auto& change : p.changes)
+        if (shown(change.name, only))
+            changes.add({{change.name.user.empty() ? change.name.exposure : change.name.text()},
+                         {change.action, paint_of(change.action)},
+                         {change.sentence}});
+    for (const auto& view : p.blocked)
+        if (shown(view.name, only))
+            changes.add({{view.name.text()}, {"blocked", colour::red}, {view.sentence}});
+    std::cout << (changes.empty() ? "Nothing to do: platform and disk are as the file wants them.\n"
+                                  : changes.text());
+    for (const auto& later : p.scheduled)
+        if (shown(later.name, only))
+            std::cout << "later: " << later.name.text() << " " << later.next << " in "
+                      << policy::format_span(*later.next_at - now) << " ("
+                      << policy::format_utc(*later.next_at) << ")\n";
+    for (const auto& s : p.strangers)
+        if (s.keyless)
+            std::cout << "orphan: " << s.exposure << " " << s.remote_id
+                      << " carries our mark, but its key is not here: "
+                      << "`users delete " << s.exposure << " " << s.remote_id << "` if nobody uses it\n";
+}
+
+}  // namespace
+
+int plan(const globals& common, const plan_options& options)
+{
+    const auto only = parse_names(options.names);
+    if (!only) return report_failure(only.error());
+    return look(common, [&](service::application& app) -> io::awaitable<int> {
+        auto& world = app.world();
+        if (auto loaded = co_await world.load(); !loaded) co_return report_failure(loaded.error());
+        if (auto known = reconcile::check_names(world, *only); !known)
+            co_return report_failure(known.error());
+        const auto preview = co_await reconcile::look_ahead(world);
+        for (const auto& [exposure, failed] : preview.unreached)
+            std::cerr << "exposure-agent: " << failed.context << "\n";
+        if (common.json)
+            std::cout << boost::json::serialize(to_json(preview, *only)) << "\n";
+        else if (preview.unreached.size() < world.desired().exposures.size() ||
+                 world.desired().exposures.empty())
+            print(preview, *only, app.clock().now());
+        if (const int code = reconcile::exit_code(preview.reach); code != exit_code::done) co_return code;
+        const bool pending =
+            std::ranges::any_of(preview.changes, [&](const auto& c) { return shown(c.name, *only); });
+        co_return pending&& options.detailed_exitcode ? exit_code::changes_pending : exit_code::done;
+    });
+}
+
+}  // namespace cli

@@ -1,0 +1,40 @@
+#pragma once
+
+#include "agent/cli/verbs.hpp"
+#include "agent/service/application.hpp"
+#include "policy/desired.hpp"
+#include "policy/naming.hpp"
+#include "policy/result.hpp"
+
+#include <boost/json/object.hpp>
+
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
+// What most verbs begin with: the configuration, names, the state directory or the daemon that holds it.
+
+namespace cli {
+
+// The configuration; none after every mistake was printed to standard error.
+std::shared_ptr<const policy::desired_state> load_configuration(const globals&);
+
+// "exposure/user" each. errc::usage for any other text.
+policy::result<std::set<policy::user_name>> parse_names(const std::vector<std::string>&);
+
+// Prints the failure and gives its exit code.
+int report_failure(const policy::failure&);
+
+// Runs a verb that changes something: by the daemon when one runs here, else in this process under the lock.
+// Prints what came out, gives its exit code.
+int perform(const globals&, const std::string& verb, boost::json::object arguments);
+
+// Prints an operation's answer: JSON, or its messages.
+int show_answer(const globals&, const boost::json::object& answer);
+
+// Runs `work` in an application that only looks: bearer tokens come from the daemon when one runs; otherwise
+// the state directory is taken, because a refresh may be due.
+int look(const globals&, std::function<io::awaitable<int>(service::application&)> work);
+
+}  // namespace cli

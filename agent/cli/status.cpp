@@ -1,0 +1,153 @@
+#include "agent/cli/exit_codes.hpp"
+#include "agent/cli/setup.hpp"
+#include "agent/cli/table.hpp"
+#include "agent/cli/verbs.hpp"
+#include "agent/reconcile/run.hpp"
+#include "agent/service/credentials_view.hpp"
+#include "agent/service/status_view.hpp"
+#include "policy/dates.hpp"
+
+#include <boost/json.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <iostream>
+
+namespace cli {
+namespace {
+
+constexpr auto watch_every = std::chrono::seconds(2);
+
+colour paint_of(policy::user_state state)
+{
+    using policy::user_state;
+    switch (state) {
+        case user_state::valid:
+            return colour::green;
+        case user_state::expired:
+        case user_state::failing:
+        case user_state::blocked:
+            return colour::red;
+        default:
+            return colour::yellow;
+    }
+}
+
+std::string until(const std::optional<policy::instant>& at, policy::instant now)
+{
+    if (!at) return "-";
+    return *at <= now ? "now" : policy::format_span(*at - now);
+}
+
+void add_row(table& users, const policy::standing& s, policy::instant now)
+{
+    const auto* c = s.current && s.current->certificate ? &*s.current->certificate : nullptr;
+    users.add(
+        {{s.name.text()},
+         {policy::word_of(s.state), paint_of(s.state)},
+         {c ? until(c->expiry(), now) : "-"},
+         {until(s.rotate_at, now)},
+         {policy::word_of(s.deploy), s.deploy == policy::deploy_state::failed ? colour::red : colour::none}});
+}
+
+void print_remarks(const service::status_view& view, policy::instant now)
+{
+    if (view.login.state == platform::login_state::required)
+        std::cout << "login required: "
+                  << (view.login.sentence.empty() ? "say `exposure-agent login`" : view.login.sentence)
+                  << "\n";
+    else if (!view.login.sentence.empty())
+        std::cout << "login: " << view.login.sentence << "\n";
+    for (const auto& e : view.exposures) {
+        if (!e.incident.empty()) std::cout << "exposure " << e.name << ": " << e.incident << "\n";
+        if (!e.last_error.empty()) std::cout << "exposure " << e.name << ": " << e.last_error << "\n";
+    }
+    for (const auto& s : view.users) {
+        if (s.attention || !s.last_error.empty())
+            std::cout << s.name.text() << ": " << (s.last_error.empty() ? s.sentence : s.last_error)
+                      << (s.next_attempt ? " (next attempt in " + until(s.next_attempt, now) + ")" : "")
+                      << "\n";
+        for (const auto& r : s.retiring)
+            std::cout << s.name.text() << ": " << r.common_name << " is deleted in "
+                      << until(r.delete_at, now) << "\n";
+    }
+    for (const auto& c : view.credentials)
+        if (!c.last_error.empty()) std::cout << "credential " << c.name << ": " << c.last_error << "\n";
+}
+
+void print(const service::status_view& view, policy::instant now)
+{
+    table users({"USER", "STATE", "EXPIRES IN", "ROTATES IN", "DEPLOY"});
+    for (const auto& s : view.users)
+        add_row(users, s, now);
+    std::cout << users.text();
+    table credentials({"CREDENTIAL", "STATE", "UPDATED"});
+    for (const auto& c : view.credentials)
+        credentials.add({{c.name}, {c.state}, {c.updated_at ? policy::format_utc(*c.updated_at) : "-"}});
+    std::cout << credentials.text();
+    print_remarks(view, now);
+}
+
+void keep_only(service::status_view& view, const std::set<policy::user_name>& only)
+{
+    if (only.empty()) return;
+    service::status_view kept = view;
+    kept.users.clear();
+    kept.directories.clear();
+    for (std::size_t i = 0; i < view.users.size(); ++i)
+        if (only.contains(view.users[i].name)) {
+            kept.users.push_back(view.users[i]);
+            kept.directories.push_back(view.directories[i]);
+        }
+    view = std::move(kept);
+}
+
+io::awaitable<int> show_once(service::application& app, const globals& common, const status_options& options,
+                             const std::set<policy::user_name>& only)
+{
+    auto& world = app.world();
+    if (auto loaded = co_await world.load(); !loaded) co_return report_failure(loaded.error());
+    if (auto known = reconcile::check_names(world, only); !known) co_return report_failure(known.error());
+    auto login = co_await app.login_status();
+    if (!login) co_return report_failure(login.error());
+    const auto now = app.clock().now();
+    auto view = service::view_of(world.desired(), world.stored(), *login,
+                                 service::credential_views(world.desired(), app.paths()), now);
+    keep_only(view, only);
+    if (common.json)
+        std::cout << boost::json::serialize(service::to_json(view)) << std::endl;
+    else
+        print(view, now);
+    co_return options.check&& service::needs_attention(view) ? exit_code::failed : exit_code::done;
+}
+
+io::awaitable<int> show(service::application& app, const globals& common, const status_options& options,
+                        const std::set<policy::user_name>& only)
+{
+    for (;;) {
+        if (options.watch && !common.json) std::cout << (is_terminal(stdout) ? "\033[H\033[2J" : "");
+        const int code = co_await show_once(app, common, options, only);
+        if (!options.watch) co_return code;
+        std::cout << std::flush;
+        if (auto slept = co_await app.clock().sleep_for(watch_every); !slept) co_return code;
+    }
+}
+
+}  // namespace
+
+int status(const globals& common, const status_options& options)
+{
+    const auto only = parse_names(options.names);
+    if (!only) return report_failure(only.error());
+    const auto desired = load_configuration(common);
+    if (!desired) return exit_code::configuration;
+    service::application app(desired);
+    int code = exit_code::failed;
+    app.run([](service::application& a, const globals& c, const status_options& o,
+               const std::set<policy::user_name>& names, int& into) -> io::awaitable<void> {
+        into = co_await show(a, c, o, names);
+    }(app, common, options, *only, code));
+    return code;
+}
+
+}  // namespace cli

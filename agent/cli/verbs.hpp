@@ -1,0 +1,98 @@
+#pragma once
+
+#include "agent/io/log.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+// The verbs of the command line (contract section 4), one file each. They give the exit code.
+
+namespace cli {
+
+// Options that every verb has.
+struct globals {
+    std::string config = "/etc/exposure-agent/agent.yaml";
+    io::severity log_level = io::severity::info;
+    io::log_format log_format = io::log_format::automatic;
+    bool json = false;  // --output json
+    bool no_input = false;
+};
+
+struct reconcile_options {
+    std::vector<std::string> names;
+    std::string timeout;
+    bool accept_loss = false;
+};
+
+struct plan_options {
+    std::vector<std::string> names;
+    bool detailed_exitcode = false;
+};
+
+struct status_options {
+    std::vector<std::string> names;
+    bool check = false;
+    bool watch = false;
+};
+
+struct login_options {
+    std::string code;
+    std::string refresh_token_file;
+    bool force = false;
+};
+
+struct users_delete_options {
+    std::string exposure;
+    std::vector<std::string> ids;
+    bool yes = false;
+};
+
+struct deploy_options {
+    std::vector<std::string> names;
+    bool force = false;
+    bool spool = false;  // root's helper: names from the spool
+    std::string spool_directory;
+};
+
+struct catalog_options {
+    std::string item;
+    std::string business_group;
+    std::string data;
+    std::vector<std::string> set;
+    std::string request_id;
+    bool wait = false;
+    std::string timeout;
+};
+
+struct action_options {
+    std::string resource;
+    std::string action;
+    std::vector<std::string> elements;
+};
+
+int run_daemon(const globals&, bool deploy_unit);
+int reconcile(const globals&, const reconcile_options&);
+int plan(const globals&, const plan_options&);
+int status(const globals&, const status_options&);
+int explain(const globals&, const std::string& name);
+int rotate(const globals&, const std::vector<std::string>& names, bool retire_now);
+int rollback(const globals&, const std::vector<std::string>& names);
+int takeover(const globals&);
+int check(const globals&);
+int doctor(const globals&);
+int login(const globals&, const login_options&);
+int logout(const globals&);
+int token(const globals&);
+int users(const globals&, const std::string& exposure);
+int users_delete(const globals&, const users_delete_options&);
+int instances(const globals&);
+int deploy(const globals&, const deploy_options&);
+int catalog_template(const globals&, const catalog_options&);
+int catalog_request(const globals&, const catalog_options&);
+int catalog_show(const globals&, const catalog_options&);
+int action_form(const globals&, const action_options&);
+int action_values(const globals&, const action_options&);
+int schema();
+
+}  // namespace cli

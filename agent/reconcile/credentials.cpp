@@ -1,0 +1,164 @@
+#include "agent/reconcile/credentials.hpp"
+
+#include "agent/disk/atomic_file.hpp"
+#include "agent/disk/ownership.hpp"
+#include "agent/io/async.hpp"
+#include "agent/io/crash_point.hpp"
+#include "agent/io/log.hpp"
+#include "agent/io/log_events.hpp"
+#include "crypto/digest.hpp"
+#include "policy/backoff.hpp"
+
+#include <algorithm>
+#include <filesystem>
+
+namespace reconcile {
+namespace {
+
+using disk::credential_record;
+using policy::desired_credential;
+
+std::vector<std::string> elements_of(const desired_credential& c)
+{
+    std::vector<std::string> ids;
+    for (const auto& [name, element] : c.elements)
+        if (std::ranges::find(ids, element) == ids.end()) ids.push_back(element);
+    return ids;
+}
+
+policy::result<crypto::secret> content_of(const desired_credential& c, const platform::element_values& found)
+{
+    if (!found.missing.empty())
+        return policy::failure{.code = policy::errc::bad_answer,
+                               .context = "credential " + c.name + ": " + found.missing.begin()->second};
+    std::map<std::string, std::string> values;
+    for (const auto& [name, element] : c.elements)
+        values[name] = found.values.at(element).view();
+    auto text = policy::render_values(c.format, values);
+    for (auto& [name, value] : values)
+        crypto::wipe(value);
+    if (!text) return policy::with_context("credential " + c.name, text.error());
+    return crypto::secret(std::move(*text));
+}
+
+// True when the file was written: it was missing, or said something else.
+policy::result<bool> write_values(const desired_credential& c, const crypto::secret& content)
+{
+    const std::filesystem::path path(c.file);
+    auto access = disk::access_for(c.access);
+    if (!access) return access.error();
+    auto directory = disk::directory::make_path(path.parent_path(), {.mode = 0755});
+    if (!directory) return directory.error();
+    return disk::update_file(*directory, path.filename(), content.view(), *access);
+}
+
+io::task<void> fetch_one(credential_ports& ports, const desired_credential& c, credential_record& record)
+{
+    const auto found = co_await ports.catalog.action_values(c.resource, c.action, elements_of(c));
+    if (!found) co_return policy::with_context("credential " + c.name, found.error());
+    auto content = content_of(c, *found);
+    if (!content) co_return content.error();
+    const auto written = co_await io::offload(ports.pool, [&] { return write_values(c, *content); });
+    if (!written) co_return policy::with_context("credential " + c.name, written.error());
+    io::crash_point("credential.written");
+
+    const auto digest = crypto::sha256_hex(content->view());
+    record.hooks_pending =
+        record.hooks_pending || (!c.hooks.empty() && (*written || digest != record.digest));
+    record.digest = digest;
+    record.wanted = policy::entry_fingerprint(c);
+    record.fetched_at = ports.clock.now();
+    if (*written || !record.updated_at) {
+        record.updated_at = ports.clock.now();
+        io::log(io::severity::info, io::events::credential_updated, {"", c.name},
+                "credential " + c.name + ": " + c.file + " written");
+    }
+    co_return policy::result<void>();
+}
+
+io::task<void> run_hooks(credential_ports& ports, const desired_credential& c, credential_record& record)
+{
+    if (!record.hooks_pending) co_return policy::result<void>();
+    auto passed = co_await ports.hooks.run({.name = {"", c.name},
+                                            .hooks = c.hooks,
+                                            .directory = std::filesystem::path(c.file).parent_path(),
+                                            .generation = "",
+                                            .not_after = {},
+                                            .reason = "credential_changed"});
+    if (!passed) co_return passed.error();
+    record.hooks_pending = false;
+    co_return policy::result<void>();
+}
+
+void note(credential_record& record, const policy::result<void>& outcome, policy::instant now,
+          std::string wanted)
+{
+    if (outcome) {
+        record.failures = 0;
+        record.last_error.clear();
+        record.next_attempt.reset();
+        return;
+    }
+    std::optional<policy::failure_memory> before;
+    if (record.failures > 0) before = policy::failure_memory{.count = record.failures, .wanted = wanted};
+    const auto memory = policy::remember(before, outcome.error(), wanted, std::nullopt, now);
+    record.failures = memory.count;
+    record.last_error = memory.sentence;
+    record.next_attempt = memory.next_attempt;
+    record.wanted = std::move(wanted);
+}
+
+io::awaitable<policy::result<void>> keep_one(credential_ports& ports, const desired_credential& c,
+                                             bool fetch_now, credential_record& record)
+{
+    policy::result<void> outcome;
+    if (fetch_now) outcome = co_await fetch_one(ports, c, record);
+    // What changed is on record before the hooks run: a crash repeats them.
+    if (outcome && record.hooks_pending)
+        outcome = co_await io::offload(
+            ports.pool, [&] { return disk::save_credential_record(ports.paths, c.name, record); });
+    if (outcome) outcome = co_await run_hooks(ports, c, record);
+    co_return outcome;
+}
+
+}  // namespace
+
+policy::credential_facts credential_facts_of(const desired_credential& c, const credential_record& record)
+{
+    std::error_code unreadable;
+    return {.file_there = std::filesystem::exists(c.file, unreadable),
+            .wanted = record.wanted,
+            .fetched_at = record.fetched_at,
+            .next_attempt = record.next_attempt};
+}
+
+io::awaitable<credentials_outcome> keep_credentials(credential_ports ports, policy::desired_state desired,
+                                                    fetch which)
+{
+    credentials_outcome outcome;
+    for (const auto& c : desired.credentials) {
+        auto record = disk::load_credential_record(ports.paths, c.name);
+        const auto before = record;
+        const bool due = which == fetch::all ||
+                         policy::fetch_due_at(c, credential_facts_of(c, record)) <= ports.clock.now();
+        if (due || record.hooks_pending) {
+            const auto kept = co_await keep_one(ports, c, due, record);
+            if (!kept && kept.error().code == policy::errc::stopping) co_return outcome;
+            note(record, kept, ports.clock.now(), policy::entry_fingerprint(c));
+            if (!kept) outcome.failed.emplace(c.name, kept.error().context);
+            if (!kept && before.last_error != kept.error().context)
+                io::log(io::severity::warning, io::events::credential_failed, {"", c.name},
+                        kept.error().context);
+            if (record != before) {
+                auto saved = co_await io::offload(
+                    ports.pool, [&] { return disk::save_credential_record(ports.paths, c.name, record); });
+                if (!saved) outcome.failed.emplace(c.name, saved.error().context);
+            }
+        }
+        const auto next = policy::fetch_due_at(c, credential_facts_of(c, record));
+        outcome.wake_at = std::min(outcome.wake_at.value_or(next), next);
+    }
+    co_return outcome;
+}
+
+}  // namespace reconcile

@@ -1,0 +1,41 @@
+#pragma once
+
+#include "agent/deploy/hooks.hpp"
+#include "agent/disk/credential_record.hpp"
+#include "agent/io/clock.hpp"
+#include "agent/platform/catalog_client.hpp"
+#include "policy/credential.hpp"
+#include "policy/desired.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+
+#include <map>
+#include <string>
+
+// Values of day-2 actions, kept in files like certificates: fetched on their interval, written in one rename
+// and only when they changed, hooks after a change. A failing fetch keeps the old file.
+
+namespace reconcile {
+
+struct credential_ports {
+    io::clock& clock;
+    platform::catalog_client& catalog;
+    deploy::hooks& hooks;
+    disk::paths paths;
+    boost::asio::any_io_executor pool;
+};
+
+enum class fetch { due, all };
+
+struct credentials_outcome {
+    std::map<std::string, std::string> failed;  // name and sentence
+    std::optional<policy::instant> wake_at;     // when the next one is due
+};
+
+io::awaitable<credentials_outcome> keep_credentials(credential_ports, policy::desired_state, fetch);
+
+// What is known of one credential without asking anybody.
+policy::credential_facts credential_facts_of(const policy::desired_credential&,
+                                             const disk::credential_record&);
+
+}  // namespace reconcile
