@@ -7,19 +7,24 @@
 #include "policy/dates.hpp"
 #include "policy/limits.hpp"
 
-#include <set>
+#include <map>
 
 namespace cli {
 namespace {
 
-std::set<std::string> addresses_of(const policy::desired_state& desired)
+// One address of every host: origin and address.
+std::map<std::string, std::string> addresses_of(const policy::desired_state& desired)
 {
-    std::set<std::string> urls;
-    if (!desired.identity.auth_url.empty()) urls.insert(desired.identity.auth_url);
-    if (!desired.catalog_url.empty()) urls.insert(desired.catalog_url);
+    std::vector<std::string> urls{desired.identity.auth_url, desired.catalog_url};
     for (const auto& exposure : desired.exposures)
-        urls.insert(exposure.base_url);
-    return urls;
+        urls.push_back(exposure.base_url);
+    std::erase(urls, "");
+    std::map<std::string, std::string> hosts;
+    for (const auto& url : urls) {
+        const auto address = io::parse_http_address(url);
+        hosts.emplace(address ? io::origin(*address) : url, url);
+    }
+    return hosts;
 }
 
 std::string way_to(const io::http_address& address, const policy::desired_state& desired)
@@ -117,14 +122,15 @@ io::awaitable<void> check_broker(service::application& app, policy::desired_expo
         const auto user = app.world().stored().users.find(name);
         if (user == app.world().stored().users.end() || user->second.current.empty()) continue;
         const auto directory = app.store().generation_directory(name, user->second.current);
-        const auto answer = co_await probe.ask({.exposure = exposure.name,
-                                                .user = want.name,
-                                                .broker = exposure.broker,
-                                                .broker_ca_file = exposure.broker_ca_file,
-                                                .topic = exposure.topic,
-                                                .consumer_group = want.consumer_group,
-                                                .key_file = directory / "key.pem",
-                                                .certificate_file = directory / "certificate.pem"});
+        const deploy::proof_request request{.exposure = exposure.name,
+                                            .user = want.name,
+                                            .broker = exposure.broker,
+                                            .broker_ca_file = exposure.broker_ca_file,
+                                            .topic = exposure.topic,
+                                            .consumer_group = want.consumer_group,
+                                            .key_file = directory / "key.pem",
+                                            .certificate_file = directory / "certificate.pem"};
+        const auto answer = co_await probe.ask(request);
         if (answer && answer->verdict == deploy::proof_verdict::accepted)
             into.push_back({name.text() + ": broker", verdict::ok, answer->evidence, ""});
         else
@@ -144,7 +150,7 @@ io::awaitable<void> check_platform(service::application& app, std::vector<findin
     if (app.world().stored().cloned)
         into.push_back({"machine", verdict::failed, "the state directory comes from another machine",
                         "say `takeover` here if that one is gone"});
-    for (const auto& url : addresses_of(app.desired()))
+    for (const auto& [origin, url] : addresses_of(app.desired()))
         co_await check_address(app, url, into);
     const bool logged_in = co_await check_login(app, into);
     for (const auto& exposure : app.desired().exposures) {

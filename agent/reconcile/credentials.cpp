@@ -79,12 +79,13 @@ io::task<void> fetch_one(credential_ports& ports, const desired_credential& c, c
 io::task<void> run_hooks(credential_ports& ports, const desired_credential& c, credential_record& record)
 {
     if (!record.hooks_pending) co_return policy::result<void>();
-    auto passed = co_await ports.hooks.run({.name = {"", c.name},
-                                            .hooks = c.hooks,
-                                            .directory = std::filesystem::path(c.file).parent_path(),
-                                            .generation = "",
-                                            .not_after = {},
-                                            .reason = "credential_changed"});
+    const deploy::hook_run run{.name = {"", c.name},
+                               .hooks = c.hooks,
+                               .directory = std::filesystem::path(c.file).parent_path(),
+                               .generation = "",
+                               .not_after = {},
+                               .reason = "credential_changed"};
+    auto passed = co_await ports.hooks.run(run);
     if (!passed) co_return passed.error();
     record.hooks_pending = false;
     co_return policy::result<void>();

@@ -141,12 +141,13 @@ io::task<void> executor::deploy(const policy::action& a)
 {
     const auto want = *world_.wanted(a.name);
     const auto g = generation(a);
-    auto passed = co_await world_.outside().hooks.run({.name = a.name,
-                                                       .hooks = want.hooks,
-                                                       .directory = want.output.directory,
-                                                       .generation = g.id,
-                                                       .not_after = g.certificate->not_after,
-                                                       .reason = world_.user(a.name).deploy_reason});
+    const deploy::hook_run run{.name = a.name,
+                               .hooks = want.hooks,
+                               .directory = want.output.directory,
+                               .generation = g.id,
+                               .not_after = g.certificate->not_after,
+                               .reason = world_.user(a.name).deploy_reason};
+    auto passed = co_await world_.outside().hooks.run(run);
     if (!passed) co_return passed.error();
     io::crash_point("deploy.hooks-passed");
 

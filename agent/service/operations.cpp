@@ -119,7 +119,8 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
     if (auto* oauth = app_.oauth())
         (void)co_await oauth->refresh_if_due(platform::oauth_tokens::asked_by::person);
     auto report = co_await reconcile::run(app_.world(), options, listener_);
-    if (options.only.empty()) report.credentials = (co_await keep_credentials(app_, reconcile::fetch::all)).failed;
+    if (options.only.empty())
+        report.credentials = (co_await keep_credentials(app_, reconcile::fetch::all)).failed;
     co_return answer_of(report);
 }
 
@@ -153,11 +154,11 @@ io::task<void> operations::put_back(policy::user_name name)
             .context = name.text() + ": there is no generation before that could be put back",
             .kind = policy::retry::never};
     const auto g = *before;
-    const auto detail = co_await app_.api().read_user({.name = name.exposure,
-                                                       .variant = g.where.variant,
-                                                       .base_url = g.where.base_url,
-                                                       .tenant = g.where.tenant},
-                                                      g.where.instance_id, g.remote_id);
+    const platform::exposure_address address{.name = name.exposure,
+                                             .variant = g.where.variant,
+                                             .base_url = g.where.base_url,
+                                             .tenant = g.where.tenant};
+    const auto detail = co_await app_.api().read_user(address, g.where.instance_id, g.remote_id);
     if (!detail && detail.error().code == policy::errc::not_found)
         co_return policy::failure{
             .code = policy::errc::refused,
@@ -165,11 +166,12 @@ io::task<void> operations::put_back(policy::user_name name)
                        " is gone from the platform, its certificate opens nothing; say `rotate`",
             .kind = policy::retry::never};
     reconcile::executor executor(world);
-    auto published = co_await executor.perform({.kind = policy::action_kind::publish,
-                                                .name = name,
-                                                .why = policy::reason::rotation_asked,
-                                                .sentence = "put back by rollback",
-                                                .generation = g.id});
+    const policy::action step{.kind = policy::action_kind::publish,
+                              .name = name,
+                              .why = policy::reason::rotation_asked,
+                              .sentence = "put back by rollback",
+                              .generation = g.id};
+    auto published = co_await executor.perform(step);
     if (!published) co_return published.error();
     auto& user = world.user(name);
     user.held = g.id;
@@ -259,9 +261,11 @@ io::awaitable<object> operations::logout()
 io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app, reconcile::fetch which)
 {
     const auto desired = app.desired();
-    if (desired.credentials.empty() || app.world().stored().cloned) co_return reconcile::credentials_outcome{};
+    if (desired.credentials.empty() || app.world().stored().cloned)
+        co_return reconcile::credentials_outcome{};
     platform::catalog_client catalog(app.channel(), desired.catalog_url);
-    co_return co_await reconcile::keep_credentials({app.clock(), catalog, app.hooks(), app.paths(), app.pool()}, desired, which);
+    const reconcile::credential_ports ports{app.clock(), catalog, app.hooks(), app.paths(), app.pool()};
+    co_return co_await reconcile::keep_credentials(ports, desired, which);
 }
 
 object answer_of(const policy::failure& failed)

@@ -197,9 +197,10 @@ io::awaitable<bool> web_server::impl::serve_one(stream& connection, beast::flat_
     const auto version = request.version();
     const bool keep = request.keep_alive();
     connection.expires_never();
-    auto answer = co_await handler({.method = std::string(request.method_string()),
-                                    .target = std::string(request.target()),
-                                    .body = std::move(request.body())});
+    web_request asked{.method = std::string(request.method_string()),
+                      .target = std::string(request.target()),
+                      .body = std::move(request.body())};
+    auto answer = co_await handler(std::move(asked));
     co_return co_await send(connection, std::move(answer), version, keep && !closing);
 }
 
