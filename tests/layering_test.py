@@ -1,0 +1,156 @@
+"""The shape of the source tree: who may include whom, and the habits that a reader relies on.
+
+A lower room never includes a higher one. That it does not link either is CMake's part; headers are this test's.
+"""
+
+import pathlib
+import re
+import shutil
+import subprocess
+import tempfile
+import unittest
+
+SOURCE = pathlib.Path(__file__).resolve().parents[1]
+
+TOP_LEVEL = {
+    "CMakeLists.txt", "README.md", "agent", "config", "crypto", "policy", "systemd", "tests",
+    ".ci", ".clang-format", ".clang-tidy", ".gitignore",
+}
+
+# Each room, and what it may include beside itself.
+IO = {"policy", "crypto", "agent/io"}
+ROOMS = {
+    "policy": set(),
+    "config": {"policy"},
+    "crypto": {"policy"},
+    "agent/io": {"policy", "crypto"},
+    "agent/platform": IO,
+    "agent/disk": IO,
+    "agent/deploy": IO | {"agent/disk"},
+    "agent/reconcile": IO | {"agent/platform", "agent/disk", "agent/deploy"},
+    "agent/service": IO | {"agent/platform", "agent/disk", "agent/deploy", "agent/reconcile", "config"},
+}
+ROOMS["agent/cli"] = ROOMS["agent/service"] | {"agent/service"}
+ROOMS["agent"] = {"agent/cli"}  # main.cpp
+ROOMS["tests/simulator"] = set()  # follows the platform's reference, not our client
+
+# Libraries that belong to some rooms alone, by the beginning of the header's name.
+LIBRARIES = {
+    "yaml-cpp/": {"config"},
+    "openssl/": {"crypto", "agent/io", "tests/simulator"},
+    "CLI/": {"agent/cli", "tests/simulator"},
+    "librdkafka/": {"agent/deploy"},
+    "systemd/": {"agent/io"},
+}
+PURE = {"policy": ("boost/system/",)}  # nothing else but the standard library
+WITHOUT_BOOST_BUT_SYSTEM = {"policy", "config", "crypto"}
+
+LINES = 350
+AWAITABLE_OR = "agent/io/async"  # the one place that combines awaitables with ||
+
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
+COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+def sources(root):
+    """(room, path relative to the root, text) of every source."""
+    for room in ROOMS:
+        for path in sorted((root / room).glob("*.[ch]pp")):
+            yield room, path.relative_to(root), path.read_text(encoding="utf-8")
+
+
+def include_mistake(root, room, path, quoted, header):
+    if quoted:
+        if room == "tests/simulator" and (root / path.parent / header).is_file():
+            return None
+        if not (root / header).is_file():
+            return f"includes {header}, which is no path from the top level"
+        other = str(pathlib.PurePath(header).parent)
+        if other != room and other not in ROOMS[room]:
+            return f"includes {header}: {room} knows {', '.join(sorted(ROOMS[room])) or 'no other room'}"
+        return None
+    for library, rooms in LIBRARIES.items():
+        if header.startswith(library) and room not in rooms:
+            return f"includes <{header}>, which is for {', '.join(sorted(rooms))}"
+    if header.startswith("boost/") and room in WITHOUT_BOOST_BUT_SYSTEM and not header.startswith("boost/system/"):
+        return f"includes <{header}>: {room} has boost/system only"
+    if room in PURE and re.search(r"[/.]", header) and not header.startswith(PURE[room]):
+        return f"includes <{header}>: {room} has the standard library and {', '.join(PURE[room])} only"
+    return None
+
+
+def mistakes(root):
+    """A line for everything that is not as it should be."""
+    for room, path, text in sources(root):
+        lines = text.count("\n")
+        if lines > LINES:
+            yield f"{path}: {lines} lines, {LINES} are the limit: it holds more than one concept"
+        for bracket, header in INCLUDE.findall(text):
+            mistake = include_mistake(root, room, path, bracket == '"', header)
+            if mistake:
+                yield f"{path}: {mistake}"
+        code = COMMENT.sub("", text)
+        if room != "agent/io" and room != "tests/simulator" and re.search(r"\bdetached\b", code):
+            yield f"{path}: detached: only agent/io spawns without waiting"
+        if "awaitable_operators" in code and not str(path).startswith(AWAITABLE_OR):
+            yield f"{path}: awaitable_operators are for {AWAITABLE_OR}: || cancels what it does not wait for"
+    for name in sorted(top_level(root) - TOP_LEVEL):
+        yield f"{name}: not on the plan of the top level"
+
+
+def top_level(root):
+    """Names at the top, without what is built there and, in a clone, what git does not track."""
+    tracked = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True, check=False)
+    if tracked.returncode == 0 and tracked.stdout:
+        return {line.split("/")[0] for line in tracked.stdout.splitlines()}
+    return {path.name for path in root.iterdir() if not path.name.startswith("build")}
+
+
+class layering(unittest.TestCase):
+    maxDiff = None
+
+    def test_tree(self):
+        self.assertEqual(list(mistakes(SOURCE)), [])
+
+    def test_every_room_is_known(self):
+        found = {str(path.parent.relative_to(SOURCE)) for top in ("agent", "config", "crypto", "policy")
+                 for path in (SOURCE / top).rglob("*.[ch]pp")}
+        self.assertLessEqual(found, set(ROOMS))
+
+    def test_it_finds_what_is_forbidden(self):
+        cases = {
+            "policy/result.hpp": ('#include "crypto/key.hpp"', "includes crypto/key.hpp"),
+            "policy/plan.cpp": ("#include <unistd.h>", "includes <unistd.h>"),
+            "config/load.hpp": ('#include "crypto/key.hpp"', "includes crypto/key.hpp"),
+            "crypto/key.hpp": ("#include <boost/asio/awaitable.hpp>", "includes <boost/asio/awaitable.hpp>"),
+            "agent/io/clock.hpp": ('#include "agent/disk/paths.hpp"', "includes agent/disk/paths.hpp"),
+            "agent/platform/json.hpp": ('#include "agent/disk/paths.hpp"', "includes agent/disk/paths.hpp"),
+            "agent/disk/paths.hpp": ("#include <openssl/evp.h>", "includes <openssl/evp.h>"),
+            "agent/deploy/hooks.hpp": ('#include "agent/reconcile/pass.hpp"', "includes agent/reconcile/pass.hpp"),
+            "agent/reconcile/pass.hpp": ('#include "config/load.hpp"', "includes config/load.hpp"),
+            "agent/reconcile/look.cpp": ("auto x = asio::detached;", "detached"),
+            "agent/disk/lock.cpp": ("using namespace boost::asio::experimental::awaitable_operators;", "awaitable_op"),
+            "agent/io/log.cpp": ("//\n" * LINES, "lines"),
+            "agent/disk/errors.cpp": ('#include "errors.hpp"', "no path from the top level"),
+            "tests/simulator/ca.cpp": ('#include "crypto/key.hpp"', "includes crypto/key.hpp"),
+            "docs": ("", "not on the plan"),
+        }
+        with tempfile.TemporaryDirectory() as directory:
+            root = pathlib.Path(directory)
+            for room in ROOMS:
+                if (SOURCE / room).is_dir():
+                    shutil.copytree(SOURCE / room, root / room, dirs_exist_ok=True)
+            self.assertEqual(list(mistakes(root)), [], "the copy is as good as the original")
+            for name, (line, complaint) in cases.items():
+                with self.subTest(name):
+                    path = root / name
+                    before = path.read_text() if path.exists() else None
+                    path.write_text((before or "") + line + "\n")
+                    found = list(mistakes(root))
+                    self.assertEqual(len(found), 1, found)
+                    self.assertTrue(found[0].startswith(name + ": ") and complaint in found[0], found)
+                    path.write_text(before) if before is not None else path.unlink()
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
