@@ -1,7 +1,6 @@
 #include "agent/service/daemon.hpp"
 
 #include "agent/disk/agent_record.hpp"
-#include "agent/disk/atomic_file.hpp"
 #include "agent/io/async.hpp"
 #include "agent/io/environment.hpp"
 #include "agent/io/log.hpp"
@@ -11,12 +10,12 @@
 #include "agent/reconcile/run.hpp"
 #include "agent/service/control_server.hpp"
 #include "agent/service/file_watch.hpp"
+#include "agent/service/metrics_outlets.hpp"
 #include "agent/service/operations.hpp"
 #include "agent/service/pages.hpp"
 #include "agent/service/reload.hpp"
 #include "agent/service/schedule.hpp"
 #include "agent/service/status_line.hpp"
-#include "config/addresses.hpp"
 #include "policy/limits.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -70,10 +69,8 @@ private:
     io::awaitable<void> end();
     milliseconds delay_at_start();
     void open_control();
-    void open_metrics();
     void tick();
     io::awaitable<void> after_pass(std::string exposure, std::chrono::duration<double> took);
-    io::awaitable<void> write_textfile();
     void show_status();
 
     io::awaitable<boost::json::object> perform(std::string verb, boost::json::object arguments);
@@ -92,16 +89,13 @@ private:
     login_watch login_;
     exposure_tasks tasks_;
     pages pages_;
+    metrics_outlets metrics_;
     file_watch file_;
     io::async_event reload_asked_;
     bool hangup_ = false;
     std::vector<std::string> mistakes_;  // of the last edit, said once
     std::string refused_edit_;
     std::unique_ptr<web_server> control_;
-    std::unique_ptr<web_server> metrics_;
-    std::string metrics_at_;       // where metrics_ listens
-    std::string metrics_failure_;  // said once
-    std::string textfile_;         // its last content
     std::string status_;
     policy::result<void> result_;
 };
@@ -130,6 +124,7 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
               return after_pass(std::move(exposure), took);
           }),
       pages_(app_, tasks_, login_, counted_, options_.version),
+      metrics_(app_, pages_),
       file_(app_.executor(), options_.config_file, [this] { reload_asked_.set(); }),
       reload_asked_(app_.executor())
 {
@@ -154,7 +149,7 @@ io::task<void> daemon::begin()
     if (auto loaded = co_await app_.world().load(); !loaded) co_return loaded.error();
     co_await login_.look();
     open_control();
-    open_metrics();
+    metrics_.open();
     auto& stop = app_.stop();
     io::spawn(app_.executor(), "alarms", alarms_.run(stop), stop);
     io::spawn(app_.executor(), "login", login_.run(), stop);
@@ -182,7 +177,7 @@ io::awaitable<void> daemon::end()
     io::log(io::severity::info, io::events::stopping, {}, "stopping");
     reload_asked_.set();
     if (control_) control_->close();
-    if (metrics_) metrics_->close();
+    metrics_.close();
     co_await tasks_.ended();
     if (auto* oauth = app_.oauth()) {
         boost::asio::steady_timer pause(app_.executor());
@@ -214,40 +209,12 @@ void daemon::open_control()
         io::log(io::severity::error, open.error().context + "; no command can hand its work to this daemon");
 }
 
-// Again at each tick until it works: the address may be taken for a moment.
-void daemon::open_metrics()
-{
-    const auto& wanted = app_.desired().metrics.listen;
-    if (metrics_at_ == wanted) return;
-    metrics_.reset();
-    metrics_at_.clear();
-    if (wanted.empty()) return;
-    metrics_ =
-        std::make_unique<web_server>(app_.executor(), app_.stop(), "metrics",
-                                     [this](web_request request) { return pages_.show(std::move(request)); });
-    constexpr std::string_view unix_prefix = "unix:";
-    policy::result<void> open;
-    if (wanted.starts_with(unix_prefix)) {
-        open = metrics_->listen_unix(wanted.substr(unix_prefix.size()), 0666, false);
-    } else {
-        const auto at = config::read_host_port(wanted).value_or(config::host_port{.host = wanted});
-        open = metrics_->listen_tcp(at.host, at.port);
-    }
-    if (open) {
-        metrics_at_ = wanted;
-        metrics_failure_.clear();
-    } else if (metrics_failure_ != open.error().context) {
-        metrics_failure_ = open.error().context;
-        io::log(io::severity::error, "metrics: " + metrics_failure_ + "; this is tried again every minute");
-    }
-}
-
 // Once or twice a minute, on the loop that does the work.
 void daemon::tick()
 {
     if (!tasks_.stuck()) io::notify::watchdog();
     file_.look();
-    open_metrics();
+    metrics_.open();
 }
 
 io::awaitable<void> daemon::after_pass(std::string exposure, std::chrono::duration<double> took)
@@ -258,7 +225,7 @@ io::awaitable<void> daemon::after_pass(std::string exposure, std::chrono::durati
     tasks_.follow(0ms);
     if (tasks_.idle()) app_.close_connections();
     show_status();
-    co_await write_textfile();
+    co_await metrics_.write_textfile();
 }
 
 void daemon::show_status()
@@ -271,21 +238,6 @@ void daemon::show_status()
     if (line == status_) return;
     status_ = std::move(line);
     io::notify::status(status_);
-}
-
-io::awaitable<void> daemon::write_textfile()
-{
-    const auto path = app_.desired().metrics.textfile;
-    if (path.empty()) co_return;
-    auto text = pages_.metrics();
-    if (text == textfile_) co_return;
-    auto written =
-        co_await io::offload(app_.pool(), [&] { return disk::write_file(path, text, {.mode = 0644}); });
-    if (!written) {
-        io::log(io::severity::warning, "metrics: " + written.error().context);
-        co_return;
-    }
-    textfile_ = std::move(text);
 }
 
 io::awaitable<boost::json::object> daemon::perform(std::string verb, boost::json::object arguments)
@@ -365,7 +317,7 @@ void daemon::apply(edit edited)
         io::log(io::severity::warning, warning);
     app_.configure(std::move(edited.desired));
     io::log(io::severity::info, io::events::configuration_loaded, {}, "the edited configuration is in force");
-    open_metrics();
+    metrics_.open();
     login_.wake();
     tasks_.follow(0ms);
     tasks_.wake();
