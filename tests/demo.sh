@@ -15,6 +15,7 @@ if [ ! -e build/CMakeCache.txt ]; then
 fi
 cmake --build build -j "$(nproc)" --target exposure-agent exposure-agent-probe platform-simulator
 
+exec 2>&1  # what is said, in its order
 PATH=$PWD/build:$PATH
 demo=$(mktemp -d "${TMPDIR:-/tmp}/exposure-agent-demo-XXXXXX")
 simulator=
