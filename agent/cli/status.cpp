@@ -5,6 +5,7 @@
 #include "agent/reconcile/run.hpp"
 #include "agent/service/credentials_view.hpp"
 #include "agent/service/status_view.hpp"
+#include "policy/about.hpp"
 #include "policy/dates.hpp"
 
 #include <boost/json.hpp>
@@ -64,7 +65,7 @@ void print_remarks(const service::status_view& view, policy::instant now)
     }
     for (const auto& s : view.users) {
         if (s.attention || !s.last_error.empty())
-            std::cout << s.name.text() << ": " << (s.last_error.empty() ? s.sentence : s.last_error)
+            std::cout << policy::about(s.name, s.last_error.empty() ? s.sentence : s.last_error)
                       << (s.next_attempt ? " (next attempt in " + until(s.next_attempt, now) + ")" : "")
                       << "\n";
         for (const auto& r : s.retiring)

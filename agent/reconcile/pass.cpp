@@ -4,6 +4,7 @@
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
 #include "agent/reconcile/look.hpp"
+#include "policy/about.hpp"
 #include "policy/backoff.hpp"
 #include "policy/fingerprint.hpp"
 #include "policy/limits.hpp"
@@ -244,7 +245,7 @@ io::awaitable<void> exposure_pass::keep_verdicts(policy::plan_result plan)
             continue;
         if (record.blocked)
             io::log(io::severity::warning, io::events::blocked, {exposure_, view.name.user},
-                    view.name.text() + " is blocked: " + view.sentence);
+                    policy::about(view.name, view.sentence));
         if (auto saved = co_await world_.save(view.name); !saved)
             io::log(io::severity::error, saved.error().context);
     }

@@ -4,6 +4,7 @@
 #include "agent/io/log_events.hpp"
 #include "agent/platform/oauth_tokens.hpp"
 #include "agent/reconcile/run.hpp"
+#include "policy/about.hpp"
 
 #include <boost/json.hpp>
 
@@ -59,10 +60,13 @@ object answer_of(const reconcile::report& report)
                                {"converged", user.converged},
                                {"sentence", user.sentence}});
         if (!user.converged && !report.exposures.contains(user.name.exposure))
-            messages.emplace_back(user.name.text() + ": " + user.sentence);
+            messages.emplace_back(policy::about(user.name, user.sentence));
     }
     for (const auto& [name, sentence] : report.credentials)
         messages.emplace_back("credential " + name + ": " + sentence);
+    if (messages.empty())
+        messages.emplace_back(std::to_string(report.users.size()) +
+                              (report.users.size() == 1 ? " user is" : " users are") + " as the file wants");
     return {{"schema", "exposure-agent.reconcile/v1"},
             {"exit", reconcile::exit_code(report)},
             {"users", std::move(users)},
@@ -187,7 +191,12 @@ io::awaitable<object> operations::rollback(object arguments)
     for (const auto& name : only)
         if (auto back = co_await put_back(name); !back) co_return service::answer_of(back.error());
     object pending{{"names", arguments["names"]}};
-    co_return co_await deploy(std::move(pending));
+    auto answer = co_await deploy(std::move(pending));
+    auto& messages = answer["messages"].as_array();
+    for (const auto& name : only)
+        messages.insert(messages.begin(),
+                        boost::json::value(name.text() + ": the generation before is back in use"));
+    co_return answer;
 }
 
 io::awaitable<object> operations::deploy(object arguments)
