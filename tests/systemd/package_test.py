@@ -21,6 +21,7 @@ EXPECTED = """
 /usr/lib/systemd/system/exposure-agent-reconcile.timer
 /usr/lib/sysusers.d/exposure-agent.conf
 /usr/lib/tmpfiles.d/exposure-agent.conf
+/usr/share/bash-completion/completions/exposure-agent
 /usr/share/doc/exposure-agent/changelog.gz
 /usr/share/doc/exposure-agent/copyright
 /usr/share/doc/exposure-agent/examples/agent.yaml
@@ -32,10 +33,13 @@ EXPECTED = """
 /usr/share/doc/exposure-agent/examples/drop-ins/vector.service.d/client-certificate.conf
 /usr/share/doc/exposure-agent/examples/grafana/exposure-agent.json
 /usr/share/doc/exposure-agent/examples/prometheus/exposure-agent.rules.yml
+/usr/share/exposure-agent/agent.schema.json
+/usr/share/fish/vendor_completions.d/exposure-agent.fish
 /usr/share/man/man1/exposure-agent.1.gz
 /usr/share/man/man1/exposure-agent-probe.1.gz
 /usr/share/man/man5/exposure-agent.yaml.5.gz
 /usr/share/man/man8/exposure-agent-deploy.8.gz
+/usr/share/zsh/vendor-completions/_exposure-agent
 """.split()
 
 
