@@ -23,6 +23,7 @@ constexpr std::array<policy::span, 2> patient_waits = {1s, 3s};
 constexpr policy::span granting_wait = 5s;  // the broker may still be told of the new user
 constexpr auto first_poll = 100ms;          // IN PROGRESS: the first look again, then rarer
 constexpr auto last_poll = std::chrono::milliseconds(policy::limits::poll_last);
+constexpr auto of_look = "look";         // what an exposure's failure is remembered of, or its address
 constexpr int rounds_without_look = 32;  // a plan that never ends is a bug, not a busy loop
 
 std::optional<policy::instant> expiry_of(const policy::stored_user& user)
@@ -125,22 +126,24 @@ io::awaitable<std::optional<policy::failure>> exposure_pass::look_again(const pa
     const bool has_instance = !seen.instances.empty();
     world_.observed().exposures[exposure_] = std::move(seen);
     if (failed) {
-        co_await remember_look(*failed, options);
+        const std::string what = of_look;
+        co_await remember_exposure(*failed, what, options);
     } else {
         look_attempts_ = 0;
-        if (has_instance) co_await forget_look_failure();
+        co_await forget_failure(has_instance);
     }
     co_return failed;
 }
 
-io::awaitable<void> exposure_pass::remember_look(policy::failure failed, const pass_options& options)
+io::awaitable<void> exposure_pass::remember_exposure(policy::failure failed, std::string what,
+                                                     pass_options options)
 {
     if (failed.code == policy::errc::stopping) co_return;
     ++look_attempts_;
     auto& record = world_.exposure_record(*world_.exposure(exposure_));
     const bool news = !record.failure || record.failure->sentence != failed.context;
-    record.failure = policy::remember(record.failure, failed, record.where.base_url, std::nullopt,
-                                      world_.outside().clock.now());
+    record.failure =
+        policy::remember(record.failure, failed, what, std::nullopt, world_.outside().clock.now());
     // That a person has to log in is said once for all exposures, by whoever watches the login.
     if (news && !options.patient && failed.code != policy::errc::login_required)
         io::log(io::severity::warning, io::events::request_failed, {exposure_}, failed.context);
@@ -148,10 +151,12 @@ io::awaitable<void> exposure_pass::remember_look(policy::failure failed, const p
         io::log(io::severity::error, saved.error().context);
 }
 
-io::awaitable<void> exposure_pass::forget_look_failure()
+// A look that succeeds says nothing of an instance that could not be made: only finding one does.
+io::awaitable<void> exposure_pass::forget_failure(bool has_instance)
 {
     const auto record = world_.stored().exposures.find(exposure_);
     if (record == world_.stored().exposures.end() || !record->second.failure) co_return;
+    if (!has_instance && record->second.failure->wanted != of_look) co_return;
     record->second.failure.reset();
     io::log(io::severity::info, io::events::recovered, {exposure_},
             "exposure " + exposure_ + " answers again");
@@ -202,7 +207,9 @@ io::awaitable<void> exposure_pass::remember_failure(policy::action step, policy:
 {
     if (failed.code == policy::errc::stopping) co_return;
     if (step.name.user.empty()) {
-        co_await remember_look(std::move(failed), options);
+        // as policy::plan asks for it, before it onboards again
+        const auto where = world_.exposure_record(*world_.exposure(exposure_)).where.base_url;
+        co_await remember_exposure(std::move(failed), where, options);
         co_return;
     }
     auto& user = world_.user(step.name);

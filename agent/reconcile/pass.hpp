@@ -47,8 +47,8 @@ private:
     std::vector<policy::action> mine(policy::plan_result, const pass_options&) const;
     io::awaitable<void> follow_entries();
     io::awaitable<std::optional<policy::failure>> look_again(const pass_options&);
-    io::awaitable<void> remember_look(policy::failure, const pass_options&);
-    io::awaitable<void> forget_look_failure();
+    io::awaitable<void> remember_exposure(policy::failure, std::string what, pass_options);
+    io::awaitable<void> forget_failure(bool has_instance);
     io::awaitable<void> perform_all(std::vector<policy::action>, pass_options);
     io::awaitable<void> perform_in_order(std::vector<policy::action>, pass_options);
     io::awaitable<void> remember_failure(policy::action, policy::failure, pass_options);
