@@ -2,6 +2,7 @@
 
 #include "agent/cli/exit_codes.hpp"
 #include "agent/cli/progress.hpp"
+#include "agent/deploy/spool.hpp"
 #include "agent/service/control_client.hpp"
 #include "agent/service/operations.hpp"
 #include "config/load.hpp"
@@ -12,7 +13,9 @@
 
 #include <chrono>
 #include <exception>
+#include <filesystem>
 #include <iostream>
+#include <unistd.h>
 
 namespace cli {
 namespace {
@@ -41,10 +44,19 @@ policy::result<std::optional<boost::json::object>> ask_daemon(const policy::desi
     return got;
 }
 
+// Who may write to the spool, and is not root, is the agent's own user (the timer, or `sudo -u
+// exposure-agent`): it cannot restart a unit itself, so root's helper runs the hooks, as for `run --deploy
+// unit`.
+bool hooks_are_left_to_the_unit()
+{
+    const auto spool = std::filesystem::path(deploy::default_spool_directory) / "spool";
+    return ::geteuid() != 0 && ::access(spool.c_str(), W_OK) == 0;
+}
+
 int run_here(const globals& common, std::shared_ptr<const policy::desired_state> desired,
              const std::string& verb, boost::json::object arguments)
 {
-    service::application app(desired);
+    service::application app(desired, {.deploy_unit = hooks_are_left_to_the_unit()});
     if (auto taken = app.take_state_directory(); !taken) return report_failure(taken.error());
     progress bar(*desired, !common.json && verb != "login" && verb != "logout");
     boost::json::object answer;
