@@ -86,7 +86,7 @@ bool is_ours(const facts& f, const generation& g)
 
 bool may_show_up(const facts& f, const generation& g)
 {
-    if (!g.submitted_at) return false;
+    if (!g.submitted_at || g.answered) return false;
     const auto looked_at = f.seen ? f.seen->looked_at : f.now;
     return looked_at < *g.submitted_at + f.wanted.reconcile.settle;
 }

@@ -61,7 +61,7 @@ struct generation {
     submission sent;
     instant created_at;
     std::optional<instant> submitted_at;  // intent: written before the POST that may have left since
-    bool answered = false;                // the platform refused that POST: it certainly created nothing
+    bool answered = false;                // that POST was answered for certain: with an id, or refused
     std::string remote_id;                // empty until known
     std::optional<instant> accepted_at;   // its id is known since
     std::optional<certificate_facts> certificate;

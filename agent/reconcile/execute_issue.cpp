@@ -183,6 +183,7 @@ io::task<void> executor::submit(const policy::user_name& name, const std::string
     if (created && !created->empty()) {
         g->remote_id = *created;
         g->accepted_at = now();
+        g->answered = true;
         world_.user(name).failure.reset();
     } else if (!created && policy::never_sent(created.error())) {
         g->submitted_at = before.submitted_at;

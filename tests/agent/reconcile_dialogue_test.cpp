@@ -1,0 +1,184 @@
+#include "tests/support/small_world.hpp"
+
+#include <boost/test/unit_test.hpp>
+
+// The executor as dialogues: given these answers, these requests were sent, in this order, and this is on
+// disk.
+
+namespace {
+
+using support::small_world;
+using words = std::vector<std::string>;
+using policy::errc;
+
+policy::failure failing(errc code)
+{
+    return {.code = code, .context = "trouble"};
+}
+
+// Fails the n-th call of that name, once.
+auto strike(std::string call, int nth, errc code, bool done_all_the_same = false)
+{
+    return [=, seen = 0](const std::string& now, bool& done) mutable -> std::optional<policy::failure> {
+        if (now != call || ++seen != nth) return std::nullopt;
+        done = done_all_the_same;
+        return failing(code);
+    };
+}
+
+}  // namespace
+
+BOOST_AUTO_TEST_SUITE(reconcile_dialogue)
+
+BOOST_AUTO_TEST_CASE(an_empty_tenant_becomes_a_certificate_in_use)
+{
+    small_world w;
+    BOOST_TEST(w.reconcile().converged());
+    const words expected = {"list_instances", "create_instance", "list_instances",
+                            "list_users",     "create_user",     "list_instances",
+                            "list_users",     "read_user",       "publish logs/siem"};
+    const auto said = w.said.take();
+    BOOST_TEST(said == expected, boost::test_tools::per_element());
+    BOOST_TEST(w.publisher.current.at("/out/siem") == w.kept().current);
+    BOOST_TEST(w.publisher.torn.empty());
+}
+
+BOOST_AUTO_TEST_CASE(nothing_due_costs_two_requests)
+{
+    small_world w;
+    w.reconcile();
+    w.said.take();
+    BOOST_TEST(w.reconcile().converged());
+    const auto said = w.said.take();
+    BOOST_TEST(said == (words{"list_instances", "list_users"}), boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(a_lost_answer_is_found_again_by_its_marker)
+{
+    small_world w;
+    w.platform.add_instance();
+    w.platform.trouble = strike("create_user", 1, errc::no_answer, true);
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(w.platform.requests.size() == 1U);
+    BOOST_TEST(w.platform.users.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_request_that_was_lost_is_sent_again_with_the_same_csr_after_the_settle_time)
+{
+    small_world w;
+    w.platform.add_instance();
+    w.platform.trouble = strike("create_user", 1, errc::no_answer);
+    const auto began = w.clock.now();
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST_REQUIRE(w.platform.requests.size() == 2U);
+    BOOST_TEST(w.platform.requests[0] == w.platform.requests[1]);
+    BOOST_TEST(((w.clock.now() - began) >= w.desired.reconcile.settle));
+}
+
+BOOST_AUTO_TEST_CASE(a_full_disk_sends_nothing)
+{
+    small_world w;
+    w.reconcile();
+    w.siem().contact = "other@example.com";
+    w.store.full = true;
+    BOOST_TEST(!w.reconcile().converged());
+    BOOST_TEST(w.platform.requests.size() == 1U);
+    BOOST_TEST(w.publisher.current.at("/out/siem") == w.kept().current);
+    w.store.full = false;
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(w.platform.users.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(the_old_user_goes_after_the_new_one_is_in_use_and_its_hooks_have_passed)
+{
+    small_world w;
+    w.reconcile();
+    w.said.take();
+    w.siem().hooks.push_back({.argv = {"/bin/true"}});
+    w.siem().consumer_group = "other";
+    w.hooks.failures = 1;
+    BOOST_TEST(w.reconcile().converged());
+    const auto said = w.said.take();
+    const auto place = [&](const std::string& word) { return std::ranges::find(said, word) - said.begin(); };
+    BOOST_TEST(std::ranges::count(said, "hooks logs/siem group_changed") == 2);
+    BOOST_TEST(place("create_user") < place("publish logs/siem"));
+    BOOST_TEST(place("publish logs/siem") < place("hooks logs/siem group_changed"));
+    BOOST_TEST(place("hooks logs/siem group_changed") < place("delete_user"));
+    BOOST_TEST(w.platform.users.size() == 1U);
+    BOOST_TEST(w.kept().generations.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(a_refusal_of_the_broker_is_waited_for_while_access_is_granted)
+{
+    small_world w;
+    w.siem().verify = true;
+    w.desired.exposures.front().broker = "broker.example.com:9093";
+    w.broker.refusals = 5;
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST((w.kept().generations.front().proven == policy::proof::broker));
+}
+
+BOOST_AUTO_TEST_CASE(a_certificate_that_the_broker_refuses_is_never_switched_to)
+{
+    small_world w;
+    w.reconcile();
+    const auto in_use = w.kept().current;
+    w.siem().verify = true;
+    w.siem().contact = "other@example.com";
+    w.desired.exposures.front().broker = "broker.example.com:9093";
+    w.broker.verdict = deploy::proof_verdict::refused_tls;
+    BOOST_TEST(!w.reconcile({.timeout = std::chrono::hours(1)}).converged());
+    BOOST_TEST(w.kept().current == in_use);
+    BOOST_TEST(w.publisher.current.at("/out/siem") == in_use);
+    BOOST_TEST(w.platform.users.size() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(a_delete_is_believed_when_a_read_says_404)
+{
+    small_world w;
+    w.reconcile();
+    w.desired.exposures.front().users.clear();
+    w.platform.trouble = [](const std::string& call, bool& done) -> std::optional<policy::failure> {
+        done = false;
+        return call == "delete_user" ? std::optional(failing(errc::unavailable)) : std::nullopt;
+    };
+    w.reconcile();
+    w.reconcile();
+    BOOST_TEST(w.platform.users.size() == 1U);
+    BOOST_TEST(w.store.saved.users.size() == 1U);
+    w.platform.trouble = {};
+    w.clock.step(std::chrono::hours(48));
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(w.platform.users.empty());
+    BOOST_TEST(w.store.saved.users.empty());
+    BOOST_TEST(w.publisher.current.empty());
+}
+
+BOOST_AUTO_TEST_CASE(an_unreachable_platform_changes_nothing_and_is_said)
+{
+    small_world w;
+    w.reconcile();
+    w.platform.trouble = [](const std::string&, bool&) {
+        return std::optional(failing(errc::not_connected));
+    };
+    const auto report = w.reconcile();
+    BOOST_TEST(reconcile::exit_code(report) == 69);
+    BOOST_TEST(w.kept().generations.size() == 1U);
+}
+
+BOOST_AUTO_TEST_CASE(half_of_the_users_gone_at_once_is_an_incident)
+{
+    small_world w;
+    auto second = w.siem();
+    second.name = "audit";
+    second.output.directory = "/out/audit";
+    w.desired.exposures.front().users.push_back(second);
+    BOOST_TEST(w.reconcile().converged());
+    w.platform.users.clear();
+    BOOST_TEST(!w.reconcile().converged());
+    BOOST_TEST(w.platform.requests.size() == 2U);
+    BOOST_TEST(w.reconcile({.plan = {.accept_loss = true}}).converged());
+    BOOST_TEST(w.platform.users.size() == 2U);
+}
+
+BOOST_AUTO_TEST_SUITE_END()

@@ -1,0 +1,317 @@
+#pragma once
+
+#include "agent/reconcile/run.hpp"
+#include "crypto/certificate.hpp"
+#include "crypto/digest.hpp"
+#include "manual_clock.hpp"
+#include "run_coroutine.hpp"
+#include "test_ca.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+// A platform, a disk, hooks and a broker in memory, behind the ports of reconcile: what was asked of them is
+// a list of words to compare with, and every call can be made to fail.
+
+namespace support {
+
+// Calls in the order they came: "list_users", "create_user", "publish logs/siem", "hooks logs/siem" ...
+class diary {
+public:
+    void write(std::string line) { lines_.push_back(std::move(line)); }
+    std::vector<std::string> take() { return std::exchange(lines_, {}); }
+
+private:
+    std::vector<std::string> lines_;
+};
+
+class memory_platform final : public platform::exposure_api {
+public:
+    memory_platform(diary& d, manual_clock& clock) : diary_(d), clock_(clock) {}
+
+    std::vector<policy::remote_instance> instances;
+    std::map<std::string, platform::user_detail> users;
+    std::vector<std::string> requests;  // every csr that was posted
+    // Asked before each call: a failure to answer with, and whether the work is done all the same.
+    std::function<std::optional<policy::failure>(const std::string& call, bool& done_all_the_same)> trouble;
+
+    io::task<std::vector<policy::remote_instance>> list_instances(platform::exposure_address) override
+    {
+        if (auto f = strike("list_instances")) co_return *f;
+        co_return instances;
+    }
+
+    io::task<std::string> create_instance(platform::exposure_address, policy::business_group) override
+    {
+        if (auto f = strike("create_instance", [this] { add_instance(); })) co_return *f;
+        co_return instances.back().id;
+    }
+
+    io::task<platform::user_list> list_users(platform::exposure_address, std::string) override
+    {
+        if (auto f = strike("list_users")) co_return *f;
+        platform::user_list list;
+        for (const auto& [id, detail] : users)
+            list.users.push_back(detail.user);
+        co_return list;
+    }
+
+    io::task<std::string> create_user(platform::exposure_address, std::string, policy::submission sent,
+                                      policy::business_group, std::string csr) override
+    {
+        std::string id;
+        requests.push_back(csr);
+        if (auto f = strike("create_user", [&] { id = add_user(sent, csr); })) co_return *f;
+        co_return id;
+    }
+
+    io::task<platform::user_detail> read_user(platform::exposure_address, std::string,
+                                              std::string id) override
+    {
+        if (auto f = strike("read_user")) co_return *f;
+        const auto found = users.find(id);
+        if (found == users.end())
+            co_return policy::failure{.code = policy::errc::not_found, .context = "no user " + id};
+        co_return found->second;
+    }
+
+    io::task<void> delete_user(platform::exposure_address, std::string, std::string id) override
+    {
+        if (auto f = strike("delete_user", [&] { users.erase(id); })) co_return *f;
+        co_return policy::result<void>();
+    }
+
+    std::optional<policy::span> clock_ahead() const override { return std::nullopt; }
+
+    void add_instance()
+    {
+        instances.push_back({.id = "instance-1",
+                             .name = "i",
+                             .status = policy::remote_status::ready,
+                             .status_text = "READY"});
+    }
+
+private:
+    std::optional<policy::failure> strike(const std::string& call, const std::function<void()>& work = {})
+    {
+        diary_.write(call);
+        bool done = false;
+        auto failed = trouble ? trouble(call, done) : std::nullopt;
+        if (work && (!failed || done)) work();
+        return failed;
+    }
+
+    std::string add_user(const policy::submission& sent, const std::string& csr)
+    {
+        const auto id = "user-" + std::to_string(++made_);
+        const auto pem = *crypto::base64_decode(csr);
+        const auto first = pem.find('\n') + 1;
+        const auto der = *crypto::base64_decode(pem.substr(first, pem.find("-----END") - first));
+        const auto now = clock_.now().time_since_epoch().count();
+        users[id] = {.user = {.id = id,
+                              .name = sent.common_name,
+                              .status = policy::remote_status::ready,
+                              .status_text = "READY",
+                              .description = sent.description,
+                              .mark = policy::find_marker(sent.description)},
+                     .certificate = ca_.sign(der, {.not_before = now - 60,
+                                                   .not_after = now + 90 * 86400,
+                                                   .serial = "0A" + std::to_string(10 + made_)})};
+        return id;
+    }
+
+    diary& diary_;
+    manual_clock& clock_;
+    test_support::test_ca ca_{"platform"};
+    int made_ = 0;
+};
+
+class memory_store final : public disk::store {
+public:
+    policy::stored_state saved;  // what a restart would load
+    std::map<std::string, std::string> files;
+    bool full = false;
+
+    policy::result<policy::stored_state> load() override { return saved; }
+    policy::result<void> save(const policy::stored_user& user) override
+    {
+        if (full) return no_room();
+        saved.users[user.name] = user;
+        return {};
+    }
+    policy::result<void> save(const policy::stored_exposure& exposure) override
+    {
+        if (full) return no_room();
+        saved.exposures[exposure.name] = exposure;
+        return {};
+    }
+    policy::result<void> write_generation(const policy::user_name& name, const std::string& g,
+                                          const crypto::secret& key, const std::string& csr) override
+    {
+        if (full) return no_room();
+        files[place(name, g, "key")] = key.view();
+        files[place(name, g, "csr")] = csr;
+        return {};
+    }
+    policy::result<crypto::secret> read_key(const policy::user_name& name, const std::string& g) override
+    {
+        return crypto::secret(std::string_view(files.at(place(name, g, "key"))));
+    }
+    policy::result<std::string> read_csr(const policy::user_name& name, const std::string& g) override
+    {
+        return files.at(place(name, g, "csr"));
+    }
+    policy::result<void> write_certificate(const policy::user_name& name, const std::string& g,
+                                           const std::string& pem) override
+    {
+        if (full) return no_room();
+        files[place(name, g, "certificate")] = pem;
+        return {};
+    }
+    policy::result<std::string> read_certificate(const policy::user_name& name, const std::string& g) override
+    {
+        return files.at(place(name, g, "certificate"));
+    }
+    std::filesystem::path generation_directory(const policy::user_name& name, const std::string& g) override
+    {
+        return "/" + name.text() + "/" + g;
+    }
+    policy::result<void> erase_generation(const policy::user_name& name, const std::string& g) override
+    {
+        for (const auto* what : {"key", "csr", "certificate"})
+            files.erase(place(name, g, what));
+        return {};
+    }
+    policy::result<void> erase(const policy::user_name& name) override
+    {
+        saved.users.erase(name);
+        return {};
+    }
+
+private:
+    static std::string place(const policy::user_name& name, const std::string& g, const char* what)
+    {
+        return name.text() + "/" + g + "/" + what;
+    }
+    static policy::failure no_room() { return {.code = policy::errc::disk_full, .context = "no room"}; }
+};
+
+class memory_publisher final : public disk::publisher {
+public:
+    explicit memory_publisher(diary& d) : diary_(d) {}
+
+    std::map<std::string, std::string> current;  // directory to generation
+    std::vector<std::string> torn;               // publications whose pair did not match
+
+    policy::result<std::vector<policy::published_file>> publish(const disk::publication& p) override
+    {
+        diary_.write("publish " + p.name.text());
+        if (!crypto::is_pair(p.key_pem.view(), p.fullchain_pem)) torn.push_back(p.generation);
+        current[p.output.directory] = p.generation;
+        return std::vector<policy::published_file>{{.name = "key.pem"}};
+    }
+    void inspect(policy::stored_user& user, const std::string& directory) override
+    {
+        const auto found = current.find(directory);
+        const bool sound = found != current.end() && found->second == user.current;
+        user.output = sound ? policy::output_condition::sound : policy::output_condition::missing;
+    }
+    policy::result<void> withdraw(const std::string& directory, const std::vector<std::string>&) override
+    {
+        diary_.write("withdraw " + directory);
+        current.erase(directory);
+        return {};
+    }
+
+private:
+    diary& diary_;
+};
+
+class memory_hooks final : public deploy::hooks {
+public:
+    explicit memory_hooks(diary& d) : diary_(d) {}
+
+    int failures = 0;  // so many runs fail first
+
+    io::task<void> run(deploy::hook_run run) override
+    {
+        diary_.write("hooks " + run.name.text() + " " + run.reason);
+        if (failures-- > 0)
+            co_return policy::failure{.code = policy::errc::hook_failed, .context = "the hook said no"};
+        co_return policy::result<void>();
+    }
+
+private:
+    diary& diary_;
+};
+
+class memory_broker final : public deploy::broker_proof {
+public:
+    deploy::proof_verdict verdict = deploy::proof_verdict::accepted;
+    int refusals = 0;  // so many askings are refused first
+
+    io::task<deploy::proof_answer> ask(deploy::proof_request) override
+    {
+        if (refusals-- > 0) co_return deploy::proof_answer{deploy::proof_verdict::not_authorized, "not yet"};
+        co_return deploy::proof_answer{verdict, "said the broker"};
+    }
+};
+
+// One exposure "logs" with one user "siem", and everything that a reconciliation touches.
+struct small_world {
+    small_world()
+    {
+        desired.reconcile.settle = std::chrono::seconds(15);
+        policy::desired_exposure exposure{.name = "logs",
+                                          .base_url = "https://les.example.com",
+                                          .tenant = "orion-123",
+                                          .topic = "logs-orion-123"};
+        policy::desired_user user{.name = "siem",
+                                  .consumer_group = "siem",
+                                  .contact = "soc@example.com",
+                                  .key = policy::key_type::ecdsa_p256};
+        user.output.directory = "/out/siem";
+        user.rotation.retire_after = policy::span(0);
+        exposure.users.push_back(user);
+        desired.exposures.push_back(exposure);
+        store.saved.owner = "web-01";
+    }
+
+    policy::desired_user& siem() { return desired.exposures.front().users.front(); }
+    const policy::stored_user& kept() { return store.saved.users.at({"logs", "siem"}); }
+
+    // A new process over the same disk and platform: loads, reconciles as a person would.
+    reconcile::report reconcile(reconcile::run_options options = {})
+    {
+        reconcile::ports ports{clock, platform, store, publisher, hooks, broker, context.get_executor()};
+        world =
+            std::make_unique<reconcile::world>(ports, std::make_shared<const policy::desired_state>(desired));
+        return run_coroutine(context, clock, reconcile_in(*world, options));
+    }
+
+    boost::asio::io_context context;
+    diary said;
+    manual_clock clock;
+    policy::desired_state desired;
+    memory_platform platform{said, clock};
+    memory_store store;
+    memory_publisher publisher{said};
+    memory_hooks hooks{said};
+    memory_broker broker;
+    std::unique_ptr<reconcile::world> world;
+
+private:
+    static io::awaitable<reconcile::report> reconcile_in(reconcile::world& w, reconcile::run_options options)
+    {
+        if (auto loaded = co_await w.load(); !loaded) throw std::runtime_error(loaded.error().context);
+        co_return co_await reconcile::run(w, options);
+    }
+};
+
+}  // namespace support
