@@ -46,7 +46,10 @@ CLI::App* add(CLI::App& parent, session& s, const char* name, const char* what, 
 {
     auto* sub = parent.add_subcommand(name, what);
     sub->fallthrough();
-    sub->callback([&s, verb = std::move(verb)] { s.verb = verb; });
+    // a verb's own subcommand comes first, and stands
+    sub->callback([&s, verb = std::move(verb)] {
+        if (!s.verb) s.verb = verb;
+    });
     return sub;
 }
 
