@@ -46,6 +46,9 @@ policy::result<state_lock> state_lock::acquire(const paths& where)
     if (ftruncate(file.get(), 0) != 0 ||
         pwrite(file.get(), pid.data(), pid.size(), 0) != static_cast<ssize_t>(pid.size()))
         return from_errno(errno, "cannot write the lock file " + path);
+    // a run that has nothing to do leaves no trace on the disk, not even here
+    const timespec times[] = {facts.st_atim, facts.st_mtim};
+    if (futimens(file.get(), times) != 0) return from_errno(errno, "cannot write the lock file " + path);
     return state_lock(std::move(file));
 }
 
