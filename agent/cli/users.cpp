@@ -65,6 +65,7 @@ object to_json(const listed_user& row)
         {"owner", text_or_null(row.owner)},
         {"user", row.ours ? value(row.ours->text()) : value(nullptr)},
         {"consumer_group", row.user.consumer_group},
+        {"contact", row.user.contact},
         {"expiration_date",
          row.user.expiration_date ? value(policy::format_utc(*row.user.expiration_date)) : value(nullptr)},
         {"description", row.user.description}};
