@@ -1,0 +1,650 @@
+"""The main job: a YAML file becomes users on the platform and certificates on disk, and stays so."""
+
+import base64
+import datetime
+import fcntl
+import hashlib
+import json
+import os
+import pathlib
+import re
+import shutil
+import stat
+import subprocess
+import tempfile
+import time
+import unittest
+
+import harness
+
+AT_ONCE = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
+NOW = {"retire_after": "0s"}
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
+
+
+def user(name, **more):
+    return {"name": name, "consumer_group": f"group-{name}", **more}
+
+
+class MainJobCase(unittest.TestCase):
+    """A platform without delays, as at its start before every test."""
+
+    @classmethod
+    def setUpClass(cls):
+        harness.built("exposure-agent")
+        cls.platform = harness.Simulator(AT_ONCE)
+        cls.addClassCleanup(cls.platform.stop)
+
+    def setUp(self):
+        self.platform.control("POST", "/reset")
+
+    def agent(self, *users, **more):
+        made = harness.Agent(self.platform, users=list(users), **more)
+        self.addCleanup(made.remove)
+        return made
+
+    def served(self, *users, **more):
+        """An agent whose users have their certificates; the journal is empty."""
+        made = self.agent(*users, **more)
+        made.run("reconcile", expect=0)
+        made.created = self.platform.requests("create_user")
+        self.platform.clear_requests()
+        return made
+
+    def settle(self, agent):
+        """Until no late answer of the platform is waited for any more: reconcile.settle after the last POST."""
+        at = max(r["at_ms"] for r in agent.created) / 1000 + 1.1
+        harness.wait_until(lambda: time.time() > at)
+
+    def edit(self, agent, *users):
+        agent.settings["exposures"][0]["users"] = list(users)
+        agent.write_config()
+
+    def changes(self, agent, *arguments, expect=0):
+        return [(c["exposure"], c["name"], c["action"]) for c in agent.json("plan", *arguments, expect=expect)["changes"]]
+
+    def remote(self, agent_user):
+        """The platform's users that carry our mark for `exposure/user`."""
+        return [u for u in self.platform.users() if f" user={agent_user} " in u["description"]]
+
+    def count(self, operation):
+        return len(self.platform.requests(operation))
+
+
+class TwentyUsersTest(MainJobCase):
+    NAMES = [f"user-{n:02}" for n in range(10)]
+
+    def twenty(self):
+        users = [user(name) for name in self.NAMES]
+        return self.agent(exposures=[{"variant": "log", "users": users}, {"variant": "health", "users": users}])
+
+    def test_an_empty_tenant_gets_everything(self):
+        self.platform.behave(exposure={"ready_delay_ms": 300, "instance_ready_delay_ms": 300})
+        agent = self.twenty()
+        agent.run("reconcile", expect=0)
+
+        state = self.platform.state()
+        self.assertEqual(sorted(i["variant"] for i in state["instances"]), ["health", "log"])
+        self.assertEqual(len(state["users"]), 20)
+        remote = {u["name"]: u for u in state["users"]}
+        for exposure in ("logs", "health"):
+            for name in self.NAMES:
+                with self.subTest(user=f"{exposure}/{name}"):
+                    published = agent.published(name, exposure)
+                    self.assertTrue(published.key_matches())
+                    self.assertTrue(published.verifies(self.platform.issuer_ca_file))
+                    subject = published.subject()
+                    self.assertRegex(subject, rf"^subject=CN={exposure}-{harness.TENANT}-{name}-[0-9a-f]{{8}}$")
+                    self.check_sent(remote[subject.removeprefix("subject=CN=")], exposure, name)
+        self.assertEqual([r["violations"] for r in self.platform.requests() if r["violations"]], [])
+
+    def check_sent(self, sent, exposure, name):
+        """Contract section 3, to the letter."""
+        self.assertEqual(sent["name"], f"{exposure}-{harness.TENANT}-{name}-{sent['public_key_sha256'][:8]}")
+        mark = f"owner=web-01 user={exposure}/{name} key={sent['public_key_sha256'][:16]}"
+        self.assertEqual(sent["description"], f"[exposure-agent {mark}]")
+        self.assertEqual(sent["email"], "team@example.com")
+        self.assertEqual(sent["consumer_group"], f"group-{name}")
+        self.check_csr(sent["csr"], sent["name"], sent["public_key_sha256"])
+
+    def check_csr(self, encoded, common_name, fingerprint):
+        pem = base64.b64decode(encoded, validate=True)
+        subject = harness.openssl("req", "-noout", "-subject", "-nameopt", "RFC2253", stdin=pem)
+        self.assertEqual(subject.strip(), f"subject=CN={common_name}")
+        text = harness.openssl("req", "-noout", "-verify", "-text", stdin=pem)
+        attributes = re.search(r"\n +Attributes:\n(.*?)\n +Signature Algorithm", text, re.DOTALL).group(1)
+        self.assertEqual(
+            [line.strip() for line in attributes.splitlines()],
+            ["Requested Extensions:", "X509v3 Extended Key Usage:", "TLS Web Client Authentication"],
+        )
+        public_key = harness.openssl("req", "-noout", "-pubkey", stdin=pem).encode()
+        der = subprocess.run(["openssl", "pkey", "-pubin", "-outform", "DER"], input=public_key, capture_output=True,
+                             check=True).stdout
+        self.assertEqual(hashlib.sha256(der).hexdigest(), fingerprint)
+
+    def test_the_second_time_two_requests_an_exposure_and_no_file(self):
+        agent = self.twenty()
+        agent.run("reconcile", expect=0)
+        self.platform.clear_requests()
+        before = harness.footprint(agent.state_dir)
+
+        agent.run("reconcile", expect=0)
+
+        self.assertEqual(sorted(self.platform.operations()), ["list_instances"] * 2 + ["list_users"] * 2)
+        self.assertEqual({r["method"] for r in self.platform.requests()}, {"GET"})
+        self.assertEqual(harness.footprint(agent.state_dir), before)
+
+    def test_modes_from_the_start(self):
+        for umask in (0o000, 0o077):
+            with self.subTest(umask=oct(umask)):
+                self.platform.control("POST", "/reset")
+                old = os.umask(umask)
+                self.addCleanup(os.umask, old)
+                agent = self.agent(user("siem"))
+                agent.run("reconcile", expect=0)
+                os.umask(old)
+                self.check_modes(agent)
+
+    def check_modes(self, agent):
+        def mode(path):
+            return oct(stat.S_IMODE(path.lstat().st_mode))
+
+        self.assertEqual(mode(agent.state_dir), oct(0o711))
+        self.assertEqual(mode(agent.state_dir / "private"), oct(0o700))
+        for path in (agent.state_dir / "private").rglob("*"):
+            self.assertEqual(mode(path), oct(0o700 if path.is_dir() else 0o600), path)
+        published = agent.published("siem")
+        self.assertEqual(mode(published.current / "key.pem"), oct(0o600))
+        for name in ("cert.pem", "chain.pem", "fullchain.pem"):
+            self.assertEqual(mode(published.current / name), oct(0o644))
+
+    def test_what_is_sent_for_the_group(self):
+        group = {"id": "5f0c-77", "name": "operations"}
+        spellings = {"log": ("businessGroupId", "businessGroupName"), "health": ("spaceID", "spaceName"),
+                     "lifecycle": ("businessGroupId", "businessGroupName")}
+        for variant, (id_key, name_key) in spellings.items():
+            for configured in (group, None):
+                with self.subTest(variant=variant, configured=configured):
+                    self.platform.control("POST", "/reset")
+                    more = {"business_group": configured} if configured else {}
+                    self.served_group(variant, more)
+                    shown = {id_key: group["id"], name_key: group["name"]} if configured else {name_key: harness.TENANT}
+                    self.assertEqual(self.platform.requests("create_instance")[0]["body"], shown)
+                    body = self.platform.requests("create_user")[0]["body"]
+                    rest = {"consumerGroup", "contact", "csr", "description"}
+                    self.assertEqual({k: v for k, v in body.items() if k not in rest}, shown)
+                    self.assertEqual(body["contact"], {"email": "soc@example.com"})
+                    self.assertRegex(body["description"], r"^SIEM forwarder \[exposure-agent owner=web-01 user=")
+
+    def served_group(self, variant, more):
+        entry = {"variant": variant, **more,
+                 "users": [user("siem", contact="soc@example.com", description="SIEM forwarder")]}
+        self.agent(exposures=[entry]).run("reconcile", expect=0)
+
+    def test_every_key_type_and_the_der_encoding(self):
+        for encoding in ("pem", "der"):
+            for key in ("rsa-2048", "rsa-3072", "rsa-4096", "ecdsa-p256", "ecdsa-p384", "ed25519"):
+                if encoding == "der" and key.startswith("rsa"):
+                    continue
+                with self.subTest(key=key, encoding=encoding):
+                    self.platform.control("POST", "/reset")
+                    self.platform.behave(exposure={"csr_encoding": encoding})
+                    agent = self.agent(exposures=[{"csr_encoding": encoding, "users": [user("siem", key=key)]}])
+                    agent.run("reconcile", expect=0)
+                    self.assertTrue(agent.published("siem").key_matches())
+
+
+class PlanTest(MainJobCase):
+    def test_before_between_and_after(self):
+        first = [user("changed", rotation=NOW), user("kept"), user("removed", rotation=NOW)]
+        agent = self.agent(*first)
+        planned = self.changes(agent, "--detailed-exitcode", expect=2)
+        self.assertEqual(planned, [("logs", None, "onboard")] + [("logs", u["name"], "create") for u in first])
+        self.assertEqual({r["method"] for r in self.platform.requests() if r["operation"] != "token"}, {"GET"})
+        agent.run("reconcile", expect=0)
+        self.assertEqual((self.count("create_instance"), self.count("create_user"), self.count("delete_user")), (1, 3, 0))
+        self.assertEqual(self.changes(agent, "--detailed-exitcode"), [])
+
+        self.edit(agent, user("changed", rotation=NOW, contact="new@example.com"), user("kept"), user("new"))
+        before = harness.footprint(agent.state_dir)
+        planned = self.changes(agent, "--detailed-exitcode", expect=2)
+        self.assertEqual(set(planned), {("logs", "changed", "rotate"), ("logs", "new", "create"), ("logs", "removed", "remove")})
+        self.assertEqual(self.changes(agent, "logs/new"), [("logs", "new", "create")])
+        self.assertEqual(self.changes(agent), planned)
+        self.assertEqual(harness.footprint(agent.state_dir), before)
+        self.platform.clear_requests()
+        kept = self.remote("logs/kept")
+        agent.run("reconcile", expect=0)
+        self.assertEqual((self.count("create_user"), self.count("delete_user")), (2, 2))
+        self.assertEqual(self.remote("logs/kept"), kept)
+        self.assertEqual([u["email"] for u in self.remote("logs/changed")], ["new@example.com"])
+        self.assertEqual(self.changes(agent, "--detailed-exitcode"), [])
+
+    def test_strangers_are_shown(self):
+        ours = "[exposure-agent owner=web-02 user=logs/siem key=0123456789abcdef]"
+        stranger = self.platform.put_user(common_name="by-hand")
+        other = self.platform.put_user(common_name="from-another", description=ours)
+        shown = {u["remote_id"]: (u["exposure"], u["name"], u["owner"]) for u in self.agent(user("siem")).json("plan")["unmanaged"]}
+        self.assertEqual(shown, {stranger: ("logs", "by-hand", None), other: ("logs", "from-another", "web-02")})
+
+    def test_only_the_named_user(self):
+        agent = self.agent(user("one"), user("two"))
+        agent.run("reconcile", "logs/two", expect=0)
+        self.assertFalse(agent.published("one").exists())
+        self.assertTrue(agent.published("two").key_matches())
+
+    def test_a_changed_user_is_not_a_new_certificate_for_its_output(self):
+        agent = self.served(user("siem"))
+        generation = agent.published("siem").generation
+        self.edit(agent, user("siem", output={"formats": ["pem", "bundle"]}))
+        self.assertEqual(self.changes(agent), [("logs", "siem", "publish")])
+        agent.run("reconcile", expect=0)
+        self.assertTrue((agent.published("siem").current / "bundle.pem").exists())
+        self.assertEqual((self.count("create_user"), agent.status("logs/siem")["generation"]), (0, generation[:8]))
+
+    def test_what_is_damaged_is_published_again(self):
+        agent = self.served(user("siem"))
+        current = agent.published("siem").current
+        key = current.joinpath("key.pem").read_text()
+        for damage in (lambda: (current / "key.pem").unlink(), lambda: (current / "cert.pem").write_text("cut"),
+                       lambda: (current / "key.pem").chmod(0o644), current.unlink,
+                       lambda: shutil.rmtree(agent.published("siem").directory)):
+            damage()
+            self.assertEqual(self.changes(agent), [("logs", "siem", "publish")])
+            agent.run("reconcile", expect=0)
+            self.assertEqual((current / "key.pem").read_text(), key)
+            self.assertEqual(stat.S_IMODE((current / "key.pem").stat().st_mode), 0o600)
+            self.assertTrue(agent.published("siem").key_matches())
+        self.assertEqual(self.count("create_user"), 0)
+
+
+class LifeOfAUserTest(MainJobCase):
+    def test_rotate_keeps_the_old_user_for_a_while(self):
+        agent = self.served(user("siem"))
+        old = agent.status("logs/siem")
+        agent.run("rotate", "logs/siem", expect=0)
+        new = agent.status("logs/siem")
+        self.assertNotEqual(new["generation"], old["generation"])
+        self.assertEqual([r["remote_id"] for r in new["retiring"]], [old["remote_id"]])
+        self.assertEqual(new["retiring"][0]["common_name"], old["common_name"])
+        self.assertEqual({u["id"] for u in self.remote("logs/siem")}, {old["remote_id"], new["remote_id"]})
+        self.assertEqual(agent.published("siem").generation, new["generation"])
+        self.assertTrue((agent.published("siem").directory / old["generation"] / "key.pem").exists())
+
+    def test_rotate_and_retire_at_once(self):
+        for how, rotation in (("0s", NOW), ("--retire-now", {})):
+            with self.subTest(how=how):
+                self.platform.control("POST", "/reset")
+                agent = self.served(user("siem", rotation=rotation))
+                self.settle(agent)
+                old = agent.status("logs/siem")["remote_id"]
+                agent.run("rotate", *([how] if how.startswith("-") else []), "logs/siem", expect=0)
+                new = agent.status("logs/siem")
+                self.assertEqual((new["retiring"], [u["id"] for u in self.remote("logs/siem")]), ([], [new["remote_id"]]))
+                self.assertEqual([u["id"] for u in self.platform.state()["deleted_users"]], [old])
+                self.assertTrue(agent.published("siem").key_matches())
+
+    def test_three_rotations_keep_two_generations(self):
+        agent = self.served(user("siem", rotation=NOW))
+        for _ in range(3):
+            agent.run("rotate", "logs/siem", expect=0)
+        kept = [p.name for p in agent.published("siem").directory.iterdir() if not p.is_symlink()]
+        self.assertEqual(len(kept), 2, kept)
+
+    def test_replace_has_never_two_users(self):
+        self.platform.behave(exposure={"exclusive_consumer_group": True})
+        agent = self.served(user("siem", rotation={"strategy": "replace"}))
+        agent.run("rotate", "logs/siem", expect=0)
+        self.assertEqual([o for o in self.platform.operations() if o in ("create_user", "delete_user")],
+                         ["delete_user", "create_user"])
+        self.assertTrue(agent.published("siem").key_matches())
+
+    def test_removed_at_once(self):
+        agent = self.served(user("gone", rotation=NOW), user("kept"))
+        self.edit(agent, user("kept"))
+        agent.run("reconcile", expect=0)
+        self.assertEqual((self.remote("logs/gone"), self.count("delete_user")), ([], 1))
+        self.assertEqual([u["name"] for u in agent.status()["users"]], ["kept"])
+        self.assertFalse(agent.published("gone").directory.exists() and any(agent.published("gone").directory.iterdir()))
+        self.assertEqual([p for p in agent.private_files() if "gone" in str(p) and p.name == "key.pem"], [])
+
+    def test_removed_after_a_while_and_named_again(self):
+        entry = user("siem", rotation={"retire_after": "1h"})
+        agent = self.served(entry, user("kept"))
+        id_before = agent.status("logs/siem")["remote_id"]
+        before = agent.published("siem").footprint()
+        self.edit(agent, user("kept"))
+        self.assertEqual(self.changes(agent), [("logs", "siem", "remove")])
+        agent.run("reconcile", expect=0)
+        shown = agent.status("logs/siem")
+        self.assertEqual((shown["state"], len(self.remote("logs/siem"))), ("removing", 1))
+        self.assertEqual(self.changes(agent, "--detailed-exitcode"), [])
+        self.edit(agent, entry, user("kept"))
+        agent.run("reconcile", expect=0)
+        shown = agent.status("logs/siem")
+        self.assertEqual((shown["state"], shown["remote_id"]), ("valid", id_before))
+        self.assertEqual((self.count("create_user"), self.count("delete_user")), (0, 0))
+        self.assertEqual(agent.published("siem").footprint(), before)
+
+    def test_prune_off_removes_nobody(self):
+        agent = self.served(user("gone", rotation=NOW), user("kept"))
+        agent.settings["reconcile"]["prune"] = False
+        self.edit(agent, user("kept"))
+        self.assertEqual(self.changes(agent), [])
+        agent.run("reconcile", expect=0)
+        self.assertEqual(self.count("delete_user"), 0)
+
+    def test_a_lost_answer_is_found_again(self):
+        agent = self.agent(user("siem"))
+        self.platform.fault(operation="create_user", close="after")
+        agent.run("reconcile", expect=0)
+        self.assertEqual(self.count("create_user"), 1)
+        self.assertEqual([u["id"] for u in self.remote("logs/siem")], [agent.status("logs/siem")["remote_id"]])
+        self.assertTrue(agent.published("siem").key_matches())
+
+    def test_a_lost_answer_after_the_end_of_the_program(self):
+        agent = self.agent(user("siem"))
+        agent.settings["reconcile"]["settle"] = "1h"
+        agent.write_config()
+        self.platform.fault(operation="create_user", close="after")
+        self.platform.fault(operation="list_users", nth=2, times=0, status=500)
+        agent.run("reconcile", "--timeout", "2s", expect=1)
+        self.platform.clear_faults()
+        self.assertEqual(self.changes(agent), [("logs", "siem", "adopt")])
+        agent.run("reconcile", expect=0)
+        self.assertEqual((self.count("create_user"), len(self.remote("logs/siem"))), (1, 1))
+        self.assertTrue(agent.published("siem").key_matches())
+
+    def test_a_user_that_somebody_deleted_is_made_again(self):
+        agent = self.served(user("siem"), user("two"), user("three"))
+        self.platform.delete_users(id=agent.status("logs/siem")["remote_id"])
+        self.assertEqual(self.changes(agent), [("logs", "siem", "rotate")])
+        agent.run("reconcile", expect=0)
+        self.assertEqual((self.count("create_user"), len(self.remote("logs/siem"))), (1, 1))
+        self.assertTrue(agent.published("siem").key_matches())
+
+    def test_strangers_survive(self):
+        other = "[exposure-agent owner=web-02 user=logs/siem key=0123456789abcdef]"
+        strangers = {self.platform.put_user(common_name="by-hand", consumer_group="group-siem"),
+                     self.platform.put_user(common_name="from-another", description=other)}
+        agent = self.served(user("siem", rotation=NOW))
+        agent.run("rotate", "logs/siem", expect=0)
+        self.edit(agent)
+        agent.run("reconcile", expect=0)
+        self.assertEqual({u["id"] for u in self.platform.users()}, strangers)
+        self.assertEqual(self.count("delete_user"), 2)
+
+
+class OutputTest(MainJobCase):
+    def assert_keys(self, shown, *keys):
+        self.assertEqual(set(keys) - set(shown), set())
+
+    def test_status(self):
+        agent = self.served(user("siem"))
+        agent.run("rotate", "logs/siem", expect=0)
+        shown = agent.status()
+        self.assertEqual((shown["schema"], shown["owner"], shown["login"]), ("exposure-agent.status/v1", "web-01", "ok"))
+        self.assertEqual(shown["credentials"], [])
+        (entry,) = shown["users"]
+        self.assert_keys(
+            entry, "exposure", "name", "state", "reason", "generation", "remote_id", "common_name", "serial", "not_before",
+            "not_after", "expiration_date", "rotate_at", "directory", "deploy", "proof", "pending", "retiring", "failures",
+            "last_error", "next_attempt")
+        published = agent.published("siem")
+        (remote,) = [u for u in self.platform.users() if u["id"] == entry["remote_id"]]
+        self.assertEqual((entry["exposure"], entry["name"], entry["state"]), ("logs", "siem", "valid"))
+        self.assertEqual(entry["common_name"], remote["name"])
+        self.assertEqual(entry["generation"], remote["public_key_sha256"][:8])
+        self.assertEqual(entry["serial"].lower(), published.serial())
+        self.assertEqual(entry["directory"], str(published.directory))
+        self.assertEqual((entry["deploy"], entry["proof"], entry["pending"]), ("none", "local", None))
+        self.assertEqual((entry["failures"], entry["last_error"], entry["next_attempt"]), (0, None, None))
+        for key in ("not_before", "not_after", "expiration_date", "rotate_at"):
+            self.assertRegex(entry[key], TIME)
+        self.assert_keys(entry["retiring"][0], "remote_id", "common_name", "delete_at")
+        self.assertRegex(entry["retiring"][0]["delete_at"], TIME)
+        self.check_rotation_time(entry)
+
+    def check_rotation_time(self, entry):
+        begin, end, at = (datetime.datetime.fromisoformat(entry[k]) for k in ("not_before", "not_after", "rotate_at"))
+        before_end = (end - at) / (end - begin)
+        self.assertTrue(0.3299 <= before_end <= 0.3801, before_end)
+
+    def test_status_needs_no_network_and_knows_who_waits(self):
+        agent = self.agent(user("siem"))
+        (entry,) = agent.status()["users"]
+        self.assertEqual((entry["state"], entry["generation"], entry["not_after"]), ("absent", None, None))
+        self.platform.behave(exposure={"ready_delay_ms": -1})
+        self.platform.clear_requests()
+        agent.run("reconcile", "--timeout", "2s", expect=1)
+        (entry,) = agent.status()["users"]
+        self.assertEqual(entry["state"], "issuing")
+        self.assert_keys(entry["pending"], "generation", "remote_id", "since")
+        self.assertEqual(entry["pending"]["remote_id"], self.platform.users()[0]["id"])
+        seen = len(self.platform.requests())
+        agent.run("status", "--check")
+        self.assertEqual(len(self.platform.requests()), seen)
+
+    def test_status_check(self):
+        agent = self.served(user("siem"))
+        agent.run("status", "--check", expect=0)
+        self.platform.behave(exposure={"certificate": {"key": "other"}})
+        agent.run("rotate", "logs/siem", expect=1)
+        agent.run("status", "--check", expect=1)
+        self.assertTrue(agent.published("siem").key_matches())
+
+    def test_users(self):
+        agent = self.served(user("siem"))
+        other = "[exposure-agent owner=web-02 user=logs/far key=0123456789abcdef]"
+        strangers = [self.platform.put_user(common_name="by-hand", description="made by hand"),
+                     self.platform.put_user(common_name="from-another", description=other)]
+        shown = agent.json("users")
+        self.assertEqual(shown["schema"], "exposure-agent.users/v1")
+        rows = {u["remote_id"]: u for u in shown["users"]}
+        for row in rows.values():
+            self.assert_keys(row, "exposure", "remote_id", "name", "status", "managed", "owner", "user", "consumer_group",
+                             "expiration_date", "description")
+            self.assertRegex(row["expiration_date"], TIME)
+            self.assertEqual((row["exposure"], row["status"]), ("logs", "READY"))
+        mine = rows.pop(agent.status("logs/siem")["remote_id"])
+        self.assertEqual((mine["managed"], mine["owner"], mine["user"]), ("this", "web-01", "logs/siem"))
+        self.assertEqual(mine["consumer_group"], "group-siem")
+        by_hand, far = (rows.pop(i) for i in strangers)
+        self.assertEqual((by_hand["managed"], by_hand["owner"], by_hand["user"]), ("none", None, None))
+        self.assertEqual((far["managed"], far["owner"], far["description"]), ("other", "web-02", other))
+        self.assertEqual(rows, {})
+        self.assertEqual(agent.json("users", "logs"), shown)
+        text = agent.run("users", expect=0).stdout
+        for word in ("by-hand", "web-02", "logs/siem"):
+            self.assertIn(word, text)
+
+    def test_users_delete(self):
+        agent = self.served(user("siem"))
+        strangers = [self.platform.put_user(common_name=f"by-hand-{n}") for n in range(2)]
+        agent.run("users", "delete", "logs", *strangers, expect=64)
+        agent.run("users", "delete", "logs", strangers[0], "no-such-id", "--yes", expect=1)
+        self.assertEqual(self.count("delete_user"), 0)
+        agent.run("users", "delete", "logs", *strangers, "--yes", expect=0)
+        self.assertEqual([u["id"] for u in self.platform.users()], [agent.status("logs/siem")["remote_id"]])
+
+    def test_instances_token_and_check(self):
+        agent = self.served(user("siem"), user("two"))
+        (instance,) = self.platform.state()["instances"]
+        self.assertEqual(agent.json("instances"),
+                         {"schema": "exposure-agent.instances/v1",
+                          "instances": [{"exposure": "logs", "id": instance["id"], "name": instance["name"],
+                                         "status": "READY"}]})
+        token = agent.json("token")
+        self.assertEqual((token["schema"], token["login"], token["source"]), ("exposure-agent.token/v1", "ok", "oauth"))
+        self.assert_keys(token, "access_token_expires_at", "last_refresh_at")
+        self.assertRegex(token["access_token_expires_at"], TIME)
+        self.assertEqual(agent.run("check", expect=0).stdout, f"{agent.config_file}: ok (1 exposures, 2 users)\n")
+
+    def test_explain(self):
+        agent = self.served(user("siem"))
+        shown = agent.json("explain", "logs/siem")
+        self.assert_keys(shown, "schema", "exposure", "name", "facts", "finding", "reason", "next", "would_change")
+        self.assertEqual((shown["schema"], shown["finding"], shown["next"]["action"]),
+                         ("exposure-agent.explain/v1", "healthy", "rotate"))
+
+    def test_data_goes_to_standard_output_and_has_no_colour(self):
+        agent = self.served(user("siem"))
+        for verb in (["status"], ["plan"], ["users"], ["instances"], ["token"]):
+            with self.subTest(verb=verb):
+                done = agent.run(*verb, expect=0)
+                self.assertEqual(done.stderr, "")
+                self.assertNotIn("\x1b", done.stdout)
+
+    def test_nothing_secret_is_said(self):
+        self.platform.behave(oauth={"access_token_lifetime_s": 5})  # often refreshed
+        agent = self.agent(user("siem"))
+        said, secrets = [], set()
+        for verb in (["plan"], ["reconcile"], ["rotate", "--retire-now", "logs/siem"], ["status"], ["users"], ["token"],
+                     ["explain", "logs/siem"], ["doctor"], ["reconcile"], ["plan"]):
+            if verb == ["doctor"]:
+                self.platform.fault(operation="list_users", status=500, body={"message": "no"})
+            for form in ("text", "json"):
+                done = agent.run("--log-level", "debug", "--log-format", form, *verb)
+                said.append(done.stdout + done.stderr)
+            said += [json.dumps(agent.status())]
+            secrets |= self.secrets_of(agent)
+            for secret in secrets:
+                self.assertNotIn(secret, "".join(said))
+        self.assertGreaterEqual(len(secrets), 8)
+
+    def secrets_of(self, agent):
+        """The client secret, every long text of the token store, and the lines of every key."""
+        found = {harness.CLIENT_SECRET}
+        for path in agent.private_files():
+            text = path.read_text()
+            if path.name == "key.pem":
+                found.update(line for line in text.splitlines() if len(line) > 20 and "-----" not in line)
+            if path.name == "tokens.json":
+                found.update(t for t in re.findall(r'token"\s*:\s*"([^"]{12,})"', text))
+        return found
+
+
+class ExitCodeTest(MainJobCase):
+    def test_some_failed_others_were_served(self):
+        self.platform.behave(exposure={"exclusive_consumer_group": True})
+        self.platform.put_user(common_name="by-hand", consumer_group="group-taken")
+        agent = self.agent(user("taken"), user("free"))
+        agent.run("reconcile", expect=1)
+        self.assertTrue(agent.published("free").key_matches())
+        self.assertFalse(agent.published("taken").exists())
+
+    def test_one_exposure_fails_the_other_is_served(self):
+        agent = self.agent(exposures=[{"variant": "log", "users": ["siem"]}, {"variant": "health", "users": ["siem"]}])
+        self.platform.fault(path="/hes/", status=500, times=0)
+        agent.run("reconcile", "--timeout", "5s", expect=1)
+        self.assertTrue(agent.published("siem", "logs").key_matches())
+
+    def test_usage(self):
+        agent = self.served(user("siem"))
+        for arguments in (["no-such-verb"], [], ["plan", "--no-such-option"], ["rotate"], ["rotate", "logs/nobody"],
+                          ["reconcile", "nonsense"], ["reconcile", "--timeout", "soon"], ["users", "elsewhere"]):
+            with self.subTest(arguments=arguments):
+                done = agent.run(*arguments, expect=64)
+                self.assertEqual(done.stdout, "")
+                self.assertNotEqual(done.stderr, "")
+
+    def test_nothing_could_be_reached(self):
+        agent = self.agent(user("siem"))
+        agent.run("reconcile", expect=0)
+        self.platform.halt()
+        try:
+            for verb in ("reconcile", "plan", "users", "instances"):
+                with self.subTest(verb=verb):
+                    agent.run(verb, expect=69)
+            agent.run("status", expect=0)
+        finally:
+            self.platform.start()
+
+    def test_another_agent_holds_the_state_directory(self):
+        agent = self.served(user("siem"))
+        with open(agent.state_dir / "lock", "w", encoding="ascii") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            agent.run("reconcile", expect=75)
+            agent.run("rotate", "logs/siem", expect=75)
+            agent.run("status", expect=0)
+        self.assertEqual(self.platform.requests(), [])
+
+    def test_a_person_must_mend_the_login(self):
+        with self.subTest("never logged in"):
+            self.agent(user("siem"), login=False).run("reconcile", expect=77)
+            self.assertEqual(self.count("create_instance"), 0)
+        self.platform.behave(oauth={"access_token_lifetime_s": 1})
+        with self.subTest("everything was revoked"):
+            agent = self.served(user("siem"))
+            self.platform.revoke_tokens()
+            agent.run("reconcile", expect=77)
+            self.assertEqual(agent.status()["login"], "required")
+        with self.subTest("the client is refused"):
+            agent = self.served(user("siem"))
+            agent.secret_file.write_text("another-secret\n")
+            end = datetime.datetime.fromisoformat(agent.json("token")["access_token_expires_at"])
+            harness.wait_until(lambda: datetime.datetime.now(datetime.timezone.utc) > end)
+            agent.run("reconcile", expect=77)
+        self.platform.control("POST", "/reset")
+        with self.subTest("401 for ever"):
+            agent = self.served(user("siem"))
+            self.platform.fault(operation=["list_instances", "list_users"], status=401, times=0)
+            agent.run("reconcile", "--timeout", "3s", expect=77)
+
+    def test_external_token(self):
+        agent = self.agent(user("siem"), login=False)
+        token_file = agent.directory / "token"
+        agent.settings["identity"] = {"access_token": {"file": str(token_file)}}
+        agent.write_config()
+        token_file.touch(mode=0o600)
+        token_file.write_text("stale-token\n")
+        agent.run("reconcile", expect=77)
+        token_file.write_text(self.platform.access_token() + "\n")
+        agent.run("reconcile", expect=0)
+        self.assertTrue(agent.published("siem").key_matches())
+        self.assertEqual((agent.status()["login"], agent.json("token")["source"]), ("external", "external"))
+
+    def test_wrong_configuration(self):
+        agent = self.served(user("siem"))
+        before = harness.footprint(agent.state_dir)
+        agent.settings["exposures"][0]["tennant"] = "x"
+        agent.settings["reconcile"]["settle"] = "soon"
+        agent.write_config()
+        for verb in ("check", "plan", "reconcile", "status", "users"):
+            with self.subTest(verb=verb):
+                done = agent.run(verb, expect=78)
+                said = done.stdout if verb == "check" else done.stderr
+                self.assertRegex(said, rf"{re.escape(str(agent.config_file))}:\d+:\d+: .*tennant.*tenant")
+                self.assertRegex(said, rf"{re.escape(str(agent.config_file))}:\d+:\d+: .*soon")
+        self.assertEqual(harness.footprint(agent.state_dir), before)
+        self.assertEqual(self.platform.requests(), [])
+
+
+class WrongServerTest(MainJobCase):
+    """A server that cannot prove who it is gets nothing, not even a token."""
+
+    def test_no_token_leaves_the_machine(self):
+        agent = self.served(user("siem"))
+        for certificate in ("unknown-ca", "other-host", "expired"):
+            self.platform.behave(server_certificate=certificate)
+            for verb in (["reconcile"], ["plan"], ["rotate", "logs/siem"], ["users"], ["login", "--code", "abc"]):
+                with self.subTest(certificate=certificate, verb=verb[0]):
+                    agent.run(*verb, expect=69)
+        self.assertEqual(self.platform.requests(), [])
+        self.assertGreater(self.platform.state()["connections"]["refused"], 0)
+        self.platform.behave(server_certificate="good")
+        agent.run("reconcile", expect=0)
+        self.assertTrue(agent.published("siem").key_matches())
+
+    def test_nor_does_a_login(self):
+        agent = self.agent(user("siem"), login=False)
+        seed = pathlib.Path(tempfile.mkdtemp(dir=agent.directory)) / "seed"
+        seed.touch(mode=0o600)
+        seed.write_text(self.platform.refresh_token() + "\n")
+        self.platform.behave(server_certificate="unknown-ca")
+        agent.run("login", "--refresh-token-file", seed, expect=69)
+        self.assertEqual(self.platform.requests(), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
