@@ -576,20 +576,25 @@ class ExitCodeTest(MainJobCase):
         self.platform.behave(oauth={"access_token_lifetime_s": 1})
         with self.subTest("everything was revoked"):
             agent = self.served(user("siem"))
+            self.outlive_token(agent)
             self.platform.revoke_tokens()
             agent.run("reconcile", expect=77)
             self.assertEqual(agent.status()["login"], "required")
         with self.subTest("the client is refused"):
             agent = self.served(user("siem"))
             agent.secret_file.write_text("another-secret\n")
-            end = datetime.datetime.fromisoformat(agent.json("token")["access_token_expires_at"])
-            harness.wait_until(lambda: datetime.datetime.now(datetime.timezone.utc) > end)
+            self.outlive_token(agent)
             agent.run("reconcile", expect=77)
         self.platform.control("POST", "/reset")
         with self.subTest("401 for ever"):
             agent = self.served(user("siem"))
             self.platform.fault(operation=["list_instances", "list_users"], status=401, times=0)
             agent.run("reconcile", "--timeout", "3s", expect=77)
+
+    def outlive_token(self, agent):
+        """Until its end: one that is refused (401) before is not replaced within seconds of its making."""
+        end = datetime.datetime.fromisoformat(agent.json("token")["access_token_expires_at"])
+        harness.wait_until(lambda: datetime.datetime.now(datetime.timezone.utc) > end)
 
     def test_external_token(self):
         agent = self.agent(user("siem"), login=False)
