@@ -137,7 +137,8 @@ policy::result<directory> directory::open_through_link(const std::filesystem::pa
 policy::result<directory> directory::make_path(const std::filesystem::path& path, const access& wanted)
 {
     const auto plain = without_slash(path);
-    if (auto there = open(plain); there || !is_missing(plain)) return there;
+    // looked for before it is opened: one that another thread makes in between is as good
+    if (!is_missing(plain)) return open(plain);
 
     const auto above = plain.parent_path();
     const auto parent = is_missing(above) ? make_path(above, wanted) : open_through_link(above);
