@@ -55,7 +55,8 @@ io::task<std::optional<std::string>> post(disk::paths where, std::string target,
     if (!socket) co_return text();
     stream connection(co_await asio::this_coro::executor);
     connection.expires_after(timeout);
-    const auto [refused] = co_await connection.async_connect({socket->text}, quiet);
+    const asio::local::stream_protocol::endpoint daemon(socket->text);
+    const auto [refused] = co_await connection.async_connect(daemon, quiet);
     if (is_nobody(refused)) co_return text();
     if (refused) co_return cannot_ask(where, refused);
 

@@ -12,6 +12,7 @@
 // What the daemon can be asked by root and its own user over the socket in the state directory:
 //   POST /v1/VERB with JSON arguments   a verb of `operations`; the answer has "exit" and "messages"
 //   POST /v1/access-token {"refused"?}  {"access_token": ...}, refreshed when it is the refused one
+//   POST /v1/ping                        {"exit": 0}: a daemon runs
 //   GET /status.json, /metrics, /healthz, /readyz
 
 namespace service {

@@ -6,9 +6,10 @@
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
 #include "agent/io/notify.hpp"
-#include "agent/platform/oauth_tokens.hpp"
+#include "agent/platform/access_token.hpp"
 #include "agent/reconcile/run.hpp"
 #include "agent/service/control_server.hpp"
+#include "agent/service/credential_task.hpp"
 #include "agent/service/file_watch.hpp"
 #include "agent/service/metrics_outlets.hpp"
 #include "agent/service/operations.hpp"
@@ -20,7 +21,6 @@
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/signal_set.hpp>
-#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 #include <boost/json.hpp>
 
@@ -33,8 +33,7 @@ namespace {
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
 
-constexpr int flush_attempts = 60;  // tokens that the disk refuses are worth a slow stop
-
+// Of the one timer: as often as the watchdog wants to be fed, and at least every minute.
 milliseconds slice()
 {
     const auto watchdog = io::notify::watchdog_interval();
@@ -71,6 +70,7 @@ private:
     void open_control();
     void tick();
     io::awaitable<void> after_pass(std::string exposure, std::chrono::duration<double> took);
+    void wake_all();
     void show_status();
 
     io::awaitable<boost::json::object> perform(std::string verb, boost::json::object arguments);
@@ -88,10 +88,12 @@ private:
     alarms alarms_;
     login_watch login_;
     exposure_tasks tasks_;
+    credential_task credentials_;
     pages pages_;
     metrics_outlets metrics_;
     file_watch file_;
     io::async_event reload_asked_;
+    io::async_lock reloading_;
     bool hangup_ = false;
     std::vector<std::string> mistakes_;  // of the last edit, said once
     std::string refused_edit_;
@@ -113,7 +115,7 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
                       if (outcome) counted_.count_step(step, *outcome);
                   }),
       alarms_(app_.executor(), slice(), [this] { tick(); }),
-      login_(app_, alarms_, [this] { tasks_.wake(); }),
+      login_(app_, alarms_, [this] { wake_all(); }),
       tasks_(
           app_, alarms_,
           [this](const policy::action& step, const policy::result<void>* outcome) {
@@ -123,10 +125,12 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
           [this](std::string exposure, std::chrono::duration<double> took) {
               return after_pass(std::move(exposure), took);
           }),
+      credentials_(app_, alarms_),
       pages_(app_, tasks_, login_, counted_, options_.version),
       metrics_(app_, pages_),
       file_(app_.executor(), options_.config_file, [this] { reload_asked_.set(); }),
-      reload_asked_(app_.executor())
+      reload_asked_(app_.executor()),
+      reloading_(app_.executor())
 {
 }
 
@@ -153,6 +157,7 @@ io::task<void> daemon::begin()
     auto& stop = app_.stop();
     io::spawn(app_.executor(), "alarms", alarms_.run(stop), stop);
     io::spawn(app_.executor(), "login", login_.run(), stop);
+    io::spawn(app_.executor(), "credentials", credentials_.run(), stop);
     io::spawn(app_.executor(), "file watch", file_.run(stop), stop);
     io::spawn(app_.executor(), "SIGHUP", listen_for_hangups(), stop);
     io::spawn(app_.executor(), "reload", reload_when_asked(), stop);
@@ -179,17 +184,7 @@ io::awaitable<void> daemon::end()
     if (control_) control_->close();
     metrics_.close();
     co_await tasks_.ended();
-    if (auto* oauth = app_.oauth()) {
-        boost::asio::steady_timer pause(app_.executor());
-        auto saved = co_await oauth->flush();
-        for (int attempt = 1; !saved && attempt < flush_attempts; ++attempt) {
-            if (attempt == 1) io::log(io::severity::error, saved.error().context);
-            io::notify::extend_timeout(5s);
-            pause.expires_after(1s);
-            co_await pause.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
-            saved = co_await oauth->flush();
-        }
-    }
+    co_await login_.save();
     io::log(io::severity::info, io::events::stopped, {}, "stopped");
 }
 
@@ -228,6 +223,13 @@ io::awaitable<void> daemon::after_pass(std::string exposure, std::chrono::durati
     co_await metrics_.write_textfile();
 }
 
+void daemon::wake_all()
+{
+    tasks_.wake();
+    login_.wake();
+    credentials_.wake();
+}
+
 void daemon::show_status()
 {
     const auto view = pages_.view();
@@ -242,10 +244,16 @@ void daemon::show_status()
 
 io::awaitable<boost::json::object> daemon::perform(std::string verb, boost::json::object arguments)
 {
+    file_.look();  // whoever edits and then asks wants what was edited
+    if (reload_asked_.is_set()) co_await reload();
+    if (!refused_edit_.empty())
+        co_return answer_of(policy::failure{.code = policy::errc::config, .context = refused_edit_});
     const auto exposures = exposures_of(app_.world(), verb, arguments);
     boost::json::object answer;
     {
         const auto held = co_await tasks_.take(exposures);
+        std::optional<io::async_lock::holder> alone;
+        if (verb == "reconcile") alone.emplace(co_await credentials_.take());
         answer = co_await operations_.perform(verb, std::move(arguments));
     }
     co_await login_.look();
@@ -286,7 +294,7 @@ io::awaitable<void> daemon::reload_when_asked()
         co_await reload();
         if (asked) {
             app_.configure(app_.world().desired_snapshot());  // files that it names are read again
-            tasks_.wake();
+            wake_all();
         }
         show_status();
         io::notify::ready(status_);
@@ -295,6 +303,7 @@ io::awaitable<void> daemon::reload_when_asked()
 
 io::awaitable<void> daemon::reload()
 {
+    const auto alone = co_await reloading_.acquire();
     auto read = co_await io::offload(
         app_.pool(), [this] { return config::load(options_.config_file, options_.environment); });
     auto edited = edit_of(app_.desired(), std::move(read));
@@ -318,9 +327,8 @@ void daemon::apply(edit edited)
     app_.configure(std::move(edited.desired));
     io::log(io::severity::info, io::events::configuration_loaded, {}, "the edited configuration is in force");
     metrics_.open();
-    login_.wake();
     tasks_.follow(0ms);
-    tasks_.wake();
+    wake_all();
 }
 
 }  // namespace

@@ -2,7 +2,12 @@
 
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
+#include "agent/io/notify.hpp"
 #include "agent/platform/oauth_tokens.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
 
@@ -15,6 +20,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds nothing_due = std::chrono::hours(1);
 constexpr milliseconds after_failure = std::chrono::minutes(1);
 constexpr milliseconds shortest = std::chrono::seconds(1);
+constexpr int save_attempts = 60;  // tokens that the disk refuses are worth a slow stop
 
 void say(const platform::login_status& before, const platform::login_status& now, bool first)
 {
@@ -78,6 +84,21 @@ io::awaitable<void> login_watch::run()
         if (!refreshed && refreshed.error().code == policy::errc::stopping) co_return;
         co_await look();
         if (!app_.stop().requested()) co_await alarms_.wait(shortest, wake_);
+    }
+}
+
+// The stop has been requested: sleeping goes by a timer of its own.
+io::awaitable<void> login_watch::save()
+{
+    if (!app_.oauth()) co_return;
+    boost::asio::steady_timer pause(app_.executor());
+    for (int attempt = 0; attempt < save_attempts; ++attempt) {
+        const auto saved = co_await app_.oauth()->flush();
+        if (saved) co_return;
+        if (attempt == 0) io::log(io::severity::error, saved.error().context);
+        io::notify::extend_timeout(std::chrono::seconds(5));
+        pause.expires_after(std::chrono::seconds(1));
+        co_await pause.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
     }
 }
 

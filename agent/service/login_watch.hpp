@@ -19,6 +19,10 @@ public:
     // Looks at how the login stands, and says what has changed since the last look.
     io::awaitable<void> look();
 
+    // Before the program ends: an exchange under way is awaited, and tokens that the disk has refused are
+    // written, however long that takes within a minute.
+    io::awaitable<void> save();
+
     // As of the last look.
     const platform::login_status& status() const { return status_; }
 

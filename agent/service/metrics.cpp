@@ -82,17 +82,17 @@ bool is_wanted(const policy::standing& s)
     return s.state != policy::user_state::removing;
 }
 
-// Can a consumer log in with it now, as far as the disk knows?
-bool is_ready(const policy::standing& s)
-{
-    return s.current && s.current->certificate && !s.current->lost_at &&
-           s.state != policy::user_state::expired;
-}
-
 std::optional<policy::instant> expiry_of(const policy::standing& s)
 {
     if (!s.current || !s.current->certificate) return std::nullopt;
     return s.current->certificate->expiry();
+}
+
+// Can a consumer log in with it now, as far as the disk knows?
+bool is_ready(const policy::standing& s, policy::instant now)
+{
+    const auto expiry = expiry_of(s);
+    return expiry && *expiry > now && !s.current->lost_at;
 }
 
 template <class Value>
@@ -103,7 +103,7 @@ void each_user(page& out, const status_view& view, const char* name, const char*
         if (is_wanted(s)) out.sample({{"exposure", s.name.exposure}, {"user", s.name.user}}, value(s));
 }
 
-void add_users(page& out, const status_view& view)
+void add_users(page& out, const status_view& view, policy::instant now)
 {
     each_user(out, view, "certificate_not_after_timestamp_seconds",
               "When the certificate in use expires; 0 while there is none.",
@@ -112,7 +112,7 @@ void add_users(page& out, const status_view& view)
               "When the certificate in use is to be rotated; 0 while there is none.",
               [](const auto& s) { return seconds_of(s.rotate_at); });
     each_user(out, view, "certificate_ready", "Whether a certificate that has not expired is in use.",
-              [](const auto& s) { return std::string(is_ready(s) ? "1" : "0"); });
+              [now](const auto& s) { return std::string(is_ready(s, now) ? "1" : "0"); });
     each_user(out, view, "deploy_pending", "Whether hooks have not passed yet.", [](const auto& s) {
         const bool pending =
             s.deploy == policy::deploy_state::pending || s.deploy == policy::deploy_state::failed;
@@ -204,12 +204,13 @@ void counters::keep_only(const status_view& view)
     std::erase_if(passes_, [&](const auto& each) { return !exposures.contains(each.first); });
 }
 
-std::string metrics_text(const status_view& view, const counters& counted, const std::string& version)
+std::string metrics_text(const status_view& view, const counters& counted, const std::string& version,
+                         policy::instant now)
 {
     page out;
     out.family("build_info", "gauge", "Always 1; the version is a label.");
     out.sample({{"version", version}}, "1");
-    add_users(out, view);
+    add_users(out, view, now);
     add_login(out, view);
 
     // Every user from its start, at 0: an increase from nothing is no increase.

@@ -42,7 +42,7 @@ public:
     void keep_only(const status_view&);
 
 private:
-    friend std::string metrics_text(const status_view&, const counters&, const std::string&);
+    friend std::string metrics_text(const status_view&, const counters&, const std::string&, policy::instant);
 
     std::map<policy::user_name, rotation_counts> rotations_;
     std::map<std::pair<std::string, std::string>, std::uint64_t> requests_;  // operation and status
@@ -50,7 +50,8 @@ private:
 };
 
 // All metrics of contract section 7.
-std::string metrics_text(const status_view&, const counters&, const std::string& version);
+std::string metrics_text(const status_view&, const counters&, const std::string& version,
+                         policy::instant now);
 
 inline constexpr const char* metrics_type = "text/plain; version=0.0.4; charset=utf-8";
 

@@ -28,7 +28,7 @@ status_view pages::view() const
 
 std::string pages::metrics() const
 {
-    return metrics_text(view(), counted_, version_);
+    return metrics_text(view(), counted_, version_, app_.clock().now());
 }
 
 io::awaitable<web_answer> pages::show(web_request request) const

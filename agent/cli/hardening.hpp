@@ -4,7 +4,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 
-namespace service {
+namespace cli {
 
 // Before anything else in main: no memory of this process, which holds keys and tokens, goes into a core dump
 // or to a debugger of the same user; a closed pipe or a full quota is an error value, not the end.
@@ -19,4 +19,4 @@ inline void harden_process() noexcept
 #endif
 }
 
-}  // namespace service
+}  // namespace cli
