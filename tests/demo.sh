@@ -65,7 +65,9 @@ network: {ca_file: $demo/platform/ca.pem}
 defaults:
   contact: team@example.com
   key: ecdsa-p256
-  rotation: {retire_after: 0s}
+  rotation: {retire_after: 2s}     # 24h by default: here, nobody wants to wait for it
+
+reconcile: {settle: 1s}
 
 exposures:
   - name: logs
@@ -97,10 +99,11 @@ while [ -z "$url" ] && IFS= read -r line <&"$answer"; do
     [[ $line != *https://* ]] || url=https://${line#*https://}
 done
 redirected=$(curl -sS --cacert platform/ca.pem -o /dev/null -w '%{redirect_url}' "$url")
+IFS= read -r -d : prompt <&"$answer" && read -r -N 1 _ <&"$answer"
+printf '%s: %s\n' "$prompt" "${redirected%%code=*}code=..."
 printf '%s\n' "$redirected" >&"$question"
 exec {question}>&-
 cat <&"$answer"
-printf '(pasted: %s)\n' "${redirected%%code=*}code=..."
 wait "$login_pid"
 run 'exposure-agent -c agent.yaml token'
 
@@ -119,7 +122,7 @@ say 'Now nothing is due: a second pass looks, and touches nothing.'
 run 'exposure-agent -c agent.yaml plan --detailed-exitcode'
 run 'exposure-agent -c agent.yaml reconcile'
 
-say 'A new certificate out of turn. The user that it replaces is deleted once the consumer has the new one.'
+say 'A new certificate out of turn: a second user, side by side with the one in use, and the consumer is told again.'
 run 'exposure-agent -c agent.yaml rotate logs/siem-forwarder'
 run 'cat consumer.log'
 run 'exposure-agent -c agent.yaml explain logs/siem-forwarder'
@@ -132,10 +135,17 @@ say 'One user leaves, another one comes.'
 run "sed -i 's/archive/audit/' agent.yaml"
 fails_with 2 'exposure-agent -c agent.yaml plan --detailed-exitcode'
 run 'exposure-agent -c agent.yaml reconcile'
+run 'exposure-agent -c agent.yaml status'
+
+say 'Who was replaced, or has left, stays for retire_after, so that there is a way back. Then it goes.'
+run 'sleep 2'
+run 'exposure-agent -c agent.yaml plan'
+run 'exposure-agent -c agent.yaml reconcile'
 run 'exposure-agent -c agent.yaml status --check'
 
 say 'What the platform has. Users of others would be shown, and never touched.'
 run 'exposure-agent -c agent.yaml instances'
 run 'exposure-agent -c agent.yaml users'
+[ "$(exposure-agent -c agent.yaml users -o json | grep -o '"remote_id"' | wc -l)" = 2 ]
 
 say 'That was all. On a host, `exposure-agent run` does it under systemd: see README.md.'
