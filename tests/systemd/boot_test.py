@@ -4,6 +4,7 @@ The transcript of everything that was run, with its output, is boot-transcript.t
 """
 
 import json
+import re
 import shutil
 import socket
 import sys
@@ -11,6 +12,7 @@ import unittest
 
 import support
 from machine import Machine
+from monitoring_test import METRICS
 
 sys.path.insert(0, str(support.SOURCE / "tests/e2e"))
 import harness
@@ -170,11 +172,13 @@ class boot(unittest.TestCase):
         shown = self.run_in("systemctl", "status", "--no-pager", UNIT).stdout
         self.assertIn("Status: ", shown)
         self.assertIn("active (running)", shown)
-        self.assertIn('exposure_agent_certificate_ready{exposure="logs",user="siem-forwarder"} 1', self.metrics())
+        page = self.metrics()
+        self.assertIn('exposure_agent_certificate_ready{exposure="logs",user="siem-forwarder"} 1', page)
+        self.assertEqual(dict(re.findall(r"# TYPE (\S+) (\S+)", page)), METRICS)
 
     def metrics(self):
         with self.ask("/run/exposure-agent/metrics.sock", "GET /metrics") as answer:
-            return answer.read()
+            return answer.read().replace("\r", "")
 
     def ask(self, path, request, body=""):
         """The answer to a request over a socket in the machine, as a file to read."""

@@ -29,8 +29,8 @@ class Machine:
         ours, theirs = pty.openpty()
         # --register=no, --keep-unit: this host need not run systemd itself
         self._process = subprocess.Popen(
-            ["systemd-nspawn", "--directory", self.root, "--machine", self.root.name, "--boot", "--quiet",
-             "--register=no", "--keep-unit", "--link-journal=no", "--resolv-conf=off", "--timezone=off"],
+            ["systemd-nspawn", "--directory", self.root, "--machine", f"exposure-agent-{os.getpid()}", "--boot",
+             "--quiet", "--register=no", "--keep-unit", "--link-journal=no", "--resolv-conf=off", "--timezone=off"],
             stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True)
         os.close(theirs)
         self._reader = threading.Thread(target=self._read, args=(ours,), daemon=True)
