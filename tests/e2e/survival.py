@@ -1,0 +1,167 @@
+"""What must be true whenever and wherever the program was killed: a reader that never sleeps, and a look at the end."""
+
+import contextlib
+import hashlib
+import os
+import pathlib
+import subprocess
+import tempfile
+import threading
+
+import harness
+
+MARK = "[exposure-agent owner=web-01 "
+OTHER_MARK = "[exposure-agent owner=web-02 user=logs/a key=0123456789abcdef]"
+FILES = ("key.pem", "cert.pem", "chain.pem", "fullchain.pem")
+
+
+class Watcher:
+    """Reads what users have published in a loop, as an application could at any moment.
+
+    Once a user has published, `current` is there at every moment until the user is let go, and what is read through it
+    is a complete pair that matches.
+    """
+
+    def __init__(self, agent, names, exposure="logs"):
+        self.faults = []
+        self.reads = 0
+        self._live = agent.state_dir / "live" / exposure
+        self._names = set(names)
+        self._appeared = set()
+        self._judged = {}  # what was read -> what is wrong with it
+        self._scratch = tempfile.TemporaryDirectory(prefix="watcher-")
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self._stop.set()
+        self._thread.join()
+        self._scratch.cleanup()
+
+    def let_go(self, name):
+        """This user is about to be removed: its files may vanish."""
+        self._names.discard(name)
+
+    def _run(self):
+        while not self._stop.wait(0.002):
+            for name in sorted(self._names):
+                fault = self._look(name)
+                if fault and name in self._names:
+                    self.faults.append(f"{name}: {fault}")
+
+    def _look(self, name):
+        current = self._live / name / "current"
+        try:
+            opened = os.open(current, os.O_RDONLY | os.O_DIRECTORY)
+        except FileNotFoundError:
+            return "current is gone" if name in self._appeared else None
+        try:
+            self._appeared.add(name)
+            content = tuple(self._read(opened, file) for file in FILES)
+            if None in content and os.fstat(opened).st_ino != current.stat().st_ino:
+                return None  # the generation that we opened was cleared after current had moved on
+        except FileNotFoundError:
+            return "current is gone"
+        finally:
+            os.close(opened)
+        self.reads += 1
+        if content not in self._judged:
+            self._judged[content] = self._judge(content)
+        return self._judged[content]
+
+    @staticmethod
+    def _read(directory, name):
+        try:
+            with open(os.open(name, os.O_RDONLY, dir_fd=directory), "rb") as file:
+                return file.read()
+        except FileNotFoundError:
+            return None
+
+    def _judge(self, content):
+        if None in content:
+            return f"there is no {FILES[content.index(None)]}"
+        key, leaf, chain, full = content
+        if full != leaf + chain:
+            return "fullchain.pem is not cert.pem and chain.pem"
+        paths = [pathlib.Path(self._scratch.name, name) for name in FILES[:2]]
+        paths[0].touch(0o600)
+        for path, text in zip(paths, (key, leaf)):
+            path.write_bytes(text)
+        try:
+            matches = harness.public_key_of_key(paths[0]) == harness.public_key_of_certificate(paths[1])
+        except AssertionError as complaint:
+            return str(complaint)
+        return None if matches else "key and certificate do not match"
+
+
+class Strangers:
+    """Users that are none of ours: by hand, and of another owner with our user's name. They must survive everything."""
+
+    def __init__(self, simulator):
+        self._simulator = simulator
+        self._ids = [
+            simulator.put_user(common_name="by-hand", consumer_group="a", description="made by hand"),
+            simulator.put_user(common_name="of-web-02", consumer_group="a", description=OTHER_MARK),
+        ]
+        self._before = self._look()
+
+    def _look(self):
+        return {user["id"]: user for user in self._simulator.users() if user["id"] in self._ids}
+
+    def faults(self):
+        return [] if self._look() == self._before else ["a user that is not ours was touched"]
+
+
+def public_key_sha256(key_file):
+    """As the platform's state shows it: of the SubjectPublicKeyInfo, DER."""
+    der = subprocess.run(["openssl", "pkey", "-in", key_file, "-pubout", "-outform", "DER"], capture_output=True, check=True)
+    return hashlib.sha256(der.stdout).hexdigest()
+
+
+def faults_at_the_end(simulator, agent, names, exposure="logs"):
+    """What is wrong once the program has converged: one READY user of ours for each name, and its pair is in use."""
+    faults = []
+    ours = [user for user in simulator.users() if MARK in user["description"]]
+    for name in names:
+        its = [user for user in ours if f"user={exposure}/{name} " in user["description"]]
+        if [user["status"] for user in its] != ["READY"]:
+            faults.append(f"{name}: users at the platform: {[(u['id'], u['status']) for u in its]}")
+            continue
+        published = agent.published(name, exposure)
+        if not published.exists():
+            faults.append(f"{name}: nothing is published")
+        elif not published.key_matches():
+            faults.append(f"{name}: the published pair does not match")
+        elif public_key_sha256(published.current / "key.pem") != its[0]["public_key_sha256"]:
+            faults.append(f"{name}: the published pair is not that of the user at the platform")
+    if len(ours) != len(names):
+        faults.append(f"{len(ours)} users of ours for {len(names)} names")
+    faults += [f"left over: {path}" for path in leftovers(agent)]
+    return faults
+
+
+def leftovers(agent):
+    """What was being published when the program was killed, and still lies beside the files of the user."""
+    return list((agent.state_dir / "live").rglob(".*"))
+
+
+def presented_again(simulator):
+    """How often refresh tokens were presented more than once, in all."""
+    tokens = simulator.state()["oauth"]["refresh_tokens"]
+    return sum(max(0, token["presented"] - 1) for token in tokens)
+
+
+@contextlib.contextmanager
+def scene(simulator, names, **user):
+    """A platform as new, strangers, an agent that is not logged in yet, and a watcher."""
+    simulator.control("POST", "/reset")
+    strangers = Strangers(simulator)
+    users = [{"name": name, "consumer_group": name, "rotation": {"retire_after": "0s"}, **user} for name in names]
+    reconcile = {"settle": "1s", "max_deletes": 1000, "max_creates_per_user": 100}
+    with harness.Agent(simulator, users=users, settings={"reconcile": reconcile}, login=False) as agent:
+        with Watcher(agent, names) as watcher:
+            yield agent, watcher, strangers
