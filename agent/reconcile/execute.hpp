@@ -25,6 +25,7 @@ private:
     // into use: execute_switch.cpp
     io::task<void> prove(const policy::action&);
     io::task<void> publish(const policy::action&);
+    io::task<void> leave_old_directory(policy::user_name, std::string directory);
     io::task<void> deploy(const policy::action&);
 
     // out of the world: execute_clear.cpp

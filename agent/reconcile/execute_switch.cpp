@@ -112,7 +112,6 @@ io::task<void> executor::publish(const policy::action& a)
     user.rendered = disk::rendering_of(exposure, want);
     user.output = policy::output_condition::sound;
     if (!repair || (user.failure && policy::is_local(user.failure->code))) user.failure.reset();
-    user.entry.directory = want.output.directory;
     if (!repair) {
         user.previous = before.current;
         user.current = g.id;
@@ -127,14 +126,24 @@ io::task<void> executor::publish(const policy::action& a)
                 (repair ? "published again: " + a.sentence
                         : "certificate in use, valid until " + policy::format_utc(g.certificate->expiry())));
     if (auto saved = co_await world_.save(a.name); !saved) co_return saved.error();
-    if (before.entry.directory.empty() || before.entry.directory == want.output.directory)
-        co_return policy::result<void>();
+    co_return co_await leave_old_directory(a.name, want.output.directory);
+}
 
-    std::vector<std::string> ids;
-    for (const auto& known : before.generations)
-        ids.push_back(known.id);
-    co_return co_await io::offload(pool(),
-                                   [&] { return outside.publisher.withdraw(before.entry.directory, ids); });
+// The record names the old directory until nothing of ours is left there.
+io::task<void> executor::leave_old_directory(policy::user_name name, std::string directory)
+{
+    const auto user = world_.user(name);
+    if (user.entry.directory == directory) co_return policy::result<void>();
+    if (!user.entry.directory.empty()) {
+        std::vector<std::string> ids;
+        for (const auto& known : user.generations)
+            ids.push_back(known.id);
+        auto left = co_await io::offload(
+            pool(), [&] { return world_.outside().publisher.withdraw(user.entry.directory, ids); });
+        if (!left) co_return left.error();
+    }
+    world_.user(name).entry.directory = directory;
+    co_return co_await world_.save(name);
 }
 
 io::task<void> executor::deploy(const policy::action& a)

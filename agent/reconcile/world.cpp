@@ -106,11 +106,13 @@ policy::stored_exposure& world::exposure_record(const policy::desired_exposure& 
 {
     auto& record = stored_.exposures[e.name];
     record.name = e.name;
-    const policy::place here{.base_url = e.base_url,
-                             .variant = e.variant,
-                             .tenant = e.tenant,
-                             .instance_id = record.where.instance_id};
-    if (record.where != here) record = {.name = e.name, .where = here};
+    if (!record.unreadable.empty()) return record;
+    policy::place here{.base_url = e.base_url, .variant = e.variant, .tenant = e.tenant};
+    // an instance is known at its own address and tenant alone
+    here.instance_id = record.where.instance_id;
+    if (record.where == here) return record;
+    here.instance_id.clear();
+    record = {.name = e.name, .where = here};
     return record;
 }
 

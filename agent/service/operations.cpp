@@ -163,7 +163,8 @@ io::task<void> operations::put_back(policy::user_name name)
                                              .base_url = g.where.base_url,
                                              .tenant = g.where.tenant};
     const auto detail = co_await app_.api().read_user(address, g.where.instance_id, g.remote_id);
-    if (!detail && detail.error().code == policy::errc::not_found)
+    if (!detail && detail.error().code != policy::errc::not_found) co_return detail.error();
+    if (!detail)
         co_return policy::failure{
             .code = policy::errc::refused,
             .context = name.text() + ": the user of generation " + g.id +
@@ -175,14 +176,15 @@ io::task<void> operations::put_back(policy::user_name name)
                               .why = policy::reason::rotation_asked,
                               .sentence = "put back by rollback",
                               .generation = g.id};
-    auto published = co_await executor.perform(step);
-    if (!published) co_return published.error();
+    // saved together with the switch: a kill in between must not undo what was asked for
     auto& user = world.user(name);
     user.held = g.id;
     user.deploy_reason = "rollback";
     user.rotate_asked_at.reset();
     user.retire_now = false;
-    co_return co_await world.save(name);
+    auto published = co_await executor.perform(step);
+    if (!published) world.user(name).held.clear();
+    co_return published;
 }
 
 io::awaitable<object> operations::rollback(object arguments)
