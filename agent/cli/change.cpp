@@ -20,35 +20,40 @@ policy::result<boost::json::array> name_list(const std::vector<std::string>& tex
     return list;
 }
 
+// Does the verb for these names, for as long as `timeout` allows (empty: the usual time).
+int perform_named(const globals& common, const std::string& verb, const std::vector<std::string>& texts,
+                  const std::string& timeout, boost::json::object arguments)
+{
+    auto names = name_list(texts);
+    if (!names) return report_failure(names.error());
+    arguments["names"] = std::move(*names);
+    if (!timeout.empty()) {
+        const auto duration = config::read_duration(timeout);
+        if (!duration)
+            return report_failure({.code = policy::errc::usage,
+                                   .context = "--timeout: a duration such as 90s, 15m or 2h is wanted"});
+        arguments["timeout"] = duration->count();
+    }
+    return perform(common, verb, std::move(arguments));
+}
+
 }  // namespace
 
 int reconcile(const globals& common, const reconcile_options& options)
 {
-    auto names = name_list(options.names);
-    if (!names) return report_failure(names.error());
-    boost::json::object arguments{{"names", std::move(*names)}, {"accept_loss", options.accept_loss}};
-    if (!options.timeout.empty()) {
-        const auto timeout = config::read_duration(options.timeout);
-        if (!timeout)
-            return report_failure({.code = policy::errc::usage,
-                                   .context = "--timeout: a duration such as 90s, 15m or 2h is wanted"});
-        arguments["timeout"] = timeout->count();
-    }
-    return perform(common, "reconcile", std::move(arguments));
+    return perform_named(common, "reconcile", options.names, options.timeout,
+                         {{"accept_loss", options.accept_loss}});
 }
 
-int rotate(const globals& common, const std::vector<std::string>& texts, bool retire_now)
+int rotate(const globals& common, const rotate_options& options)
 {
-    auto names = name_list(texts);
-    if (!names) return report_failure(names.error());
-    return perform(common, "rotate", {{"names", std::move(*names)}, {"retire_now", retire_now}});
+    return perform_named(common, "rotate", options.names, options.timeout,
+                         {{"retire_now", options.retire_now}});
 }
 
 int rollback(const globals& common, const std::vector<std::string>& texts)
 {
-    auto names = name_list(texts);
-    if (!names) return report_failure(names.error());
-    return perform(common, "rollback", {{"names", std::move(*names)}});
+    return perform_named(common, "rollback", texts, "", {});
 }
 
 }  // namespace cli

@@ -15,12 +15,13 @@ namespace {
 // Root's helper: names from the spool, actions from root's own configuration.
 int drain(const globals& common, const deploy_options& options)
 {
-    if (auto trusted = deploy::refuse_unless_trusted(common.config); !trusted)
-        return report_failure(trusted.error());
+    if (auto trusted = deploy::refuse_unless_trusted(common.config); !trusted) {
+        report_failure(trusted.error());
+        return exit_code::configuration;
+    }
     const auto desired = load_configuration(common);
     if (!desired) return exit_code::configuration;
-    auto spool = deploy::spool_reader::open(options.spool_directory.empty() ? deploy::default_spool_directory
-                                                                            : options.spool_directory);
+    auto spool = deploy::spool_reader::open(options.spool_directory);
     if (!spool) return report_failure(spool.error());
     service::application app(desired);
     policy::result<deploy::drain_report> report = policy::failure{};
@@ -32,7 +33,7 @@ int drain(const globals& common, const deploy_options& options)
     for (const auto& name : report->done)
         std::cout << name.text() << ": hooks passed\n";
     for (const auto& sentence : report->thrown_away)
-        std::cerr << "thrown away: " << sentence << "\n";
+        std::cerr << sentence << "\n";
     for (const auto& sentence : report->failed)
         std::cerr << sentence << "\n";
     return report->failed.empty() ? exit_code::done : exit_code::failed;

@@ -73,16 +73,20 @@ void add_names(CLI::App* sub, std::vector<std::string>& names, bool required = f
 
 void add_lifecycle(CLI::App& app, session& s)
 {
-    auto unit = std::make_shared<std::string>("direct");
-    add(app, s, "run", "The daemon: reconciles at start, on schedule, when the file changes, on SIGHUP",
-        [&s, unit] { return run_daemon(s.common, *unit == "unit"); })
-        ->add_option("--deploy", *unit,
-                     "who runs the hooks: this process, or root's helper through the spool")
+    auto u = std::make_shared<run_options>();
+    auto* sub =
+        add(app, s, "run", "The daemon: reconciles at start, on schedule, when the file changes, on SIGHUP",
+            [&s, u] { return run_daemon(s.common, *u); });
+    sub->add_option("--deploy", u->deploy,
+                    "who runs the hooks: this process, or root's helper through the spool")
         ->check(CLI::IsMember({"direct", "unit"}));
+    sub->add_option("--spool-directory", u->spool_directory, "where the spool is")
+        ->capture_default_str()
+        ->type_name("DIR");
 
     auto r = std::make_shared<reconcile_options>();
-    auto* sub = add_shown(app, s, "reconcile", "Reconcile until everything is converged or has failed",
-                          [&s, r] { return reconcile(s.common, *r); });
+    sub = add_shown(app, s, "reconcile", "Reconcile until everything is converged or has failed",
+                    [&s, r] { return reconcile(s.common, *r); });
     sub->add_option("--timeout", r->timeout, "give up waiting after this long, e.g. 15m");
     sub->add_flag("--accept-loss", r->accept_loss, "what vanished from the platform is gone: make it anew");
     add_names(sub, r->names);
@@ -105,13 +109,15 @@ void add_lifecycle(CLI::App& app, session& s)
                     [&s, name] { return explain(s.common, *name); });
     sub->add_option("name", *name, "exposure/user")->required()->type_name("NAME");
 
-    auto names = std::make_shared<std::vector<std::string>>();
-    auto now = std::make_shared<bool>(false);
-    sub = add_shown(app, s, "rotate", "A new certificate at once",
-                    [&s, names, now] { return rotate(s.common, *names, *now); });
-    sub->add_flag("--retire-now", *now, "delete the replaced user without waiting for retire_after");
-    add_names(sub, *names, true);
+    auto ro = std::make_shared<rotate_options>();
+    sub =
+        add_shown(app, s, "rotate", "A new certificate at once", [&s, ro] { return rotate(s.common, *ro); });
+    sub->add_option("--timeout", ro->timeout, "give up waiting after this long, e.g. 15m");
+    sub->add_flag("--retire-now", ro->retire_now,
+                  "delete the replaced user without waiting for retire_after");
+    add_names(sub, ro->names, true);
 
+    auto names = std::make_shared<std::vector<std::string>>();
     sub = add_shown(app, s, "rollback", "Put the generation before back in use",
                     [&s, names] { return rollback(s.common, *names); });
     add_names(sub, *names, true);
@@ -123,7 +129,9 @@ void add_lifecycle(CLI::App& app, session& s)
                     [&s, d] { return deploy(s.common, *d); });
     sub->add_flag("--force", d->force, "run all hooks of the named users");
     sub->add_flag("--spool", d->spool, "as root's helper: take the names from the spool");
-    sub->add_option("--spool-directory", d->spool_directory, "where the spool is")->type_name("DIR");
+    sub->add_option("--spool-directory", d->spool_directory, "where the spool is")
+        ->capture_default_str()
+        ->type_name("DIR");
     add_names(sub, d->names);
 }
 

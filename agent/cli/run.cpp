@@ -4,13 +4,15 @@
 
 namespace cli {
 
-int run_daemon(const globals& common, bool deploy_unit)
+int run_daemon(const globals& common, const run_options& options)
 {
     auto desired = load_configuration(common);
     if (!desired) return exit_code::configuration;
+    const auto spool =
+        options.deploy == "unit" ? std::filesystem::path(options.spool_directory) : std::filesystem::path();
     const auto done = service::run(std::move(desired), {.config_file = common.config,
                                                         .environment = config::this_process(),
-                                                        .deploy_unit = deploy_unit,
+                                                        .spool = spool,
                                                         .version = EXPOSURE_AGENT_VERSION});
     return done ? exit_code::done : report_failure(done.error());
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/deploy/spool.hpp"
 #include "agent/io/log.hpp"
 
 #include <optional>
@@ -19,10 +20,21 @@ struct globals {
     bool no_input = false;
 };
 
+struct run_options {
+    std::string deploy = "direct";  // or "unit": root's helper runs the hooks
+    std::string spool_directory = deploy::default_spool_directory;
+};
+
 struct reconcile_options {
     std::vector<std::string> names;
     std::string timeout;
     bool accept_loss = false;
+};
+
+struct rotate_options {
+    std::vector<std::string> names;
+    std::string timeout;
+    bool retire_now = false;
 };
 
 struct plan_options {
@@ -52,7 +64,7 @@ struct deploy_options {
     std::vector<std::string> names;
     bool force = false;
     bool spool = false;  // root's helper: names from the spool
-    std::string spool_directory;
+    std::string spool_directory = deploy::default_spool_directory;
 };
 
 struct catalog_options {
@@ -71,12 +83,12 @@ struct action_options {
     std::vector<std::string> elements;
 };
 
-int run_daemon(const globals&, bool deploy_unit);
+int run_daemon(const globals&, const run_options&);
 int reconcile(const globals&, const reconcile_options&);
 int plan(const globals&, const plan_options&);
 int status(const globals&, const status_options&);
 int explain(const globals&, const std::string& name);
-int rotate(const globals&, const std::vector<std::string>& names, bool retire_now);
+int rotate(const globals&, const rotate_options&);
 int rollback(const globals&, const std::vector<std::string>& names);
 int takeover(const globals&);
 int check(const globals&);

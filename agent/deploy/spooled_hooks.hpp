@@ -13,7 +13,7 @@ namespace deploy {
 class spooled_hooks final : public hooks {
 public:
     // `directory` has `spool` and `results` below it; see spool.hpp.
-    explicit spooled_hooks(io::clock& clock, std::filesystem::path directory = default_spool_directory)
+    spooled_hooks(io::clock& clock, std::filesystem::path directory)
         : clock_(clock), directory_(std::move(directory))
     {
     }

@@ -44,9 +44,10 @@ std::size_t pool_threads()
     return std::max(2U, std::thread::hardware_concurrency());
 }
 
-std::unique_ptr<deploy::hooks> make_hooks(bool through_unit, io::process& process, io::clock& clock)
+std::unique_ptr<deploy::hooks> make_hooks(const std::filesystem::path& spool, io::process& process,
+                                          io::clock& clock)
 {
-    if (through_unit) return std::make_unique<deploy::spooled_hooks>(clock);
+    if (!spool.empty()) return std::make_unique<deploy::spooled_hooks>(clock, spool);
     return std::make_unique<deploy::hooks_runner>(process);
 }
 
@@ -64,7 +65,7 @@ struct application::parts {
           secrets(process, pool.get_executor(), platform::own_environment()),
           token_store(paths),
           store(paths),
-          hooks(make_hooks(options.deploy_unit, process, clock)),
+          hooks(make_hooks(options.spool, process, clock)),
           proof(process)
     {
     }

@@ -10,6 +10,7 @@
 #include "agent/platform/login_status.hpp"
 #include "agent/reconcile/world.hpp"
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -30,7 +31,7 @@ namespace service {
 using request_observer = platform::api_channel::observer;
 
 struct application_options {
-    bool deploy_unit = false;  // hooks are run by root's helper, through the spool
+    std::filesystem::path spool;  // set: root's helper runs the hooks, asked through this directory
     request_observer watch;
     // Set: bearer tokens come from the running daemon, which alone refreshes.
     std::function<std::unique_ptr<platform::access_tokens>(class application&)> borrowed_tokens;

@@ -104,7 +104,7 @@ private:
 
 daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_options options)
     : options_(std::move(options)),
-      app_(std::move(desired), {.deploy_unit = options_.deploy_unit,
+      app_(std::move(desired), {.spool = options_.spool,
                                 .watch =
                                     [this](std::string_view operation, std::string_view status) {
                                         counted_.count_request(operation, status);

@@ -15,8 +15,8 @@ namespace service {
 struct daemon_options {
     std::filesystem::path config_file;  // watched; read again on SIGHUP
     config::environment environment;    // that the file is read with
-    bool deploy_unit = false;
-    std::string version;  // of the program, for metrics
+    std::filesystem::path spool;        // set: root's helper runs the hooks
+    std::string version;                // of the program, for metrics
 };
 
 // Keeps everything as the file says until SIGTERM or SIGINT. errc::busy: another agent holds the state

@@ -298,7 +298,7 @@ class AgentTest(unittest.TestCase):
         before = agent.published("siem").generation
         names = set(stage.follower.granted)
         stage.follower.refuse = lambda user: user["tenant"] == self.tenant and user["common_name"] not in names
-        agent.run("rotate", "logs/siem")
+        agent.run("rotate", "--timeout", "5s", "logs/siem", expect=1)
         agent.run("reconcile", "--timeout", "5s", expect=1)
         self.assertEqual(agent.published("siem").generation, before)
         self.assertTrue(self.accepted(agent.published("siem").current))
@@ -317,7 +317,7 @@ class AgentTest(unittest.TestCase):
         before = agent.published("siem").generation
         stage.broker.halt()
         try:
-            agent.run("rotate", "logs/siem")
+            agent.run("rotate", "--timeout", "5s", "logs/siem", expect=1)
             agent.run("reconcile", "--timeout", "5s", expect=1)
             self.assertEqual(agent.published("siem").generation, before)
         finally:
