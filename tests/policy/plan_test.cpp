@@ -195,7 +195,8 @@ BOOST_AUTO_TEST_CASE(an_unreadable_record_of_the_exposure_stops_it)
 {
     policy_world w;
     w.want();
-    w.known() = {.name = "logs", .unreadable = "logs.json is damaged: restore it"};
+    w.known().name = "logs";
+    w.known().unreadable = "logs.json is damaged: restore it";
     BOOST_TEST(gate(w) == "record_unreadable, blocked");
     BOOST_TEST(w.steps() == "");
 }
