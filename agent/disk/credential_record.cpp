@@ -1,6 +1,7 @@
 #include "agent/disk/credential_record.hpp"
 
 #include "agent/disk/atomic_file.hpp"
+#include "agent/disk/directory.hpp"
 #include "agent/disk/json_fields.hpp"
 #include "agent/disk/read_file.hpp"
 
@@ -40,7 +41,10 @@ credential_record load_credential_record(const paths& where, const std::string& 
 policy::result<void> save_credential_record(const paths& where, const std::string& name,
                                             const credential_record& record)
 {
-    return write_file(where.credential(name), json::write(record), {.mode = 0600});
+    const auto file = where.credential(name);
+    const auto directory = directory::make_path(file.parent_path(), {.mode = 0700});
+    if (!directory) return directory.error();
+    return write_file(file, json::write(record), {.mode = 0600});
 }
 
 }  // namespace disk

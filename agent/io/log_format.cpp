@@ -98,6 +98,7 @@ std::string timestamp(policy::instant now)
 std::string name_of(const log_subject& subject)
 {
     if (subject.user.empty()) return subject.exposure;
+    if (subject.exposure.empty()) return subject.user;  // a credential
     return subject.exposure + "/" + subject.user;
 }
 
