@@ -70,6 +70,12 @@ int show_state(const globals& common, const platform::request_state& state, cons
     return state.finished && !state.succeeded ? exit_code::failed : exit_code::done;
 }
 
+// Waiting does not make a request that the platform does not know appear.
+bool may_pass(const policy::failure& failed)
+{
+    return failed.kind == policy::retry::later && failed.code != policy::errc::not_found;
+}
+
 // Follows the request to its end: rarely, because provisioning takes minutes.
 io::awaitable<int> follow(service::application& app, platform::catalog_client& catalog, const globals& common,
                           std::string id, policy::span patience)
@@ -79,7 +85,7 @@ io::awaitable<int> follow(service::application& app, platform::catalog_client& c
     for (;;) {
         const auto state = co_await catalog.show(id);
         if (state && state->finished) co_return show_state(common, *state, id);
-        if (!state && state.error().kind != policy::retry::later) co_return report_failure(state.error());
+        if (!state && !may_pass(state.error())) co_return report_failure(state.error());
         if (is_terminal(stderr))
             std::cerr << "\r\033[K" << id << ": " << (state ? state->text : state.error().context) << " "
                       << std::flush;
