@@ -93,7 +93,8 @@ std::optional<failure> oauth_tokens::obstacle(asked_by who, const std::string& c
     if (soft_failure_ && now < next_try_ && !person) return soft_failure_;
 
     const auto age = now - record_.tokens.obtained_at;
-    if (access_refused_ && age >= policy::span(0) && age < refresh_pause)
+    const bool from_refresh = record_.last_refresh_at.has_value();  // a login's first token may end any time
+    if (access_refused_ && from_refresh && age >= policy::span(0) && age < refresh_pause)
         return failure{.code = errc::unauthorized,
                        .context = "the platform refuses (401) an access token that is only " +
                                   policy::format_span(age) + " old: the next one is asked for later",
