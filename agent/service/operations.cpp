@@ -250,8 +250,17 @@ io::awaitable<object> operations::login(object arguments)
         auto seeded =
             co_await oauth->login_with_refresh_token(crypto::secret(text(arguments, "refresh_token")), force);
         if (!seeded) co_return service::answer_of(seeded.error());
-        if (*seeded == platform::oauth_tokens::seed::known)
+        if (*seeded == platform::oauth_tokens::seed::known) {
+            const auto standing = co_await oauth->status();
+            if (standing && standing->state == platform::login_state::required)
+                co_return service::answer_of(policy::failure{
+                    .code = policy::errc::login_required,
+                    .context =
+                        "this refresh token was sent before, and works only once: use a new one, or run "
+                        "`exposure-agent login`",
+                    .kind = policy::retry::never});
             co_return done("this refresh token was imported before; nothing changed");
+        }
     } else {
         auto exchanged = co_await oauth->login_with_code(crypto::secret(text(arguments, "code")), force);
         if (!exchanged) co_return service::answer_of(exchanged.error());
