@@ -123,6 +123,19 @@ void add_users(page& out, const status_view& view, policy::instant now)
         out.sample({{"exposure", s.name.exposure}, {"user", s.name.user}}, std::to_string(s.retiring.size()));
 }
 
+void add_credentials(page& out, const status_view& view)
+{
+    if (view.credentials.empty()) return;
+    out.family("credential_failing", "gauge",
+               "Whether the last fetch of a kept credential, or a hook, failed.");
+    for (const auto& c : view.credentials)
+        out.sample({{"credential", c.name}}, c.last_error.empty() ? "0" : "1");
+    out.family("credential_updated_timestamp_seconds", "gauge",
+               "When the file of a kept credential was written last; 0 while there is none.");
+    for (const auto& c : view.credentials)
+        out.sample({{"credential", c.name}}, seconds_of(c.updated_at));
+}
+
 void add_login(page& out, const status_view& view)
 {
     const bool required = view.login.state == platform::login_state::required;
@@ -211,6 +224,7 @@ std::string metrics_text(const status_view& view, const counters& counted, const
     out.family("build_info", "gauge", "Always 1; the version is a label.");
     out.sample({{"version", version}}, "1");
     add_users(out, view, now);
+    add_credentials(out, view);
     add_login(out, view);
 
     // Every user from its start, at 0: an increase from nothing is no increase.
