@@ -2,12 +2,14 @@
 #include "agent/cli/setup.hpp"
 #include "agent/cli/table.hpp"
 #include "agent/cli/verbs.hpp"
+#include "agent/reconcile/credentials.hpp"
 #include "agent/reconcile/preview.hpp"
 #include "agent/reconcile/run.hpp"
 #include "policy/dates.hpp"
 
 #include <boost/json.hpp>
 
+#include <algorithm>
 #include <iostream>
 
 namespace cli {
@@ -17,12 +19,27 @@ using boost::json::array;
 using boost::json::object;
 using boost::json::value;
 
+using credential_outlooks = std::vector<reconcile::credential_outlook>;
+
 bool shown(const policy::user_name& name, const std::set<policy::user_name>& only)
 {
     return only.empty() || name.user.empty() || only.contains(name);
 }
 
-object to_json(const reconcile::preview& p, const std::set<policy::user_name>& only)
+array to_json(const credential_outlooks& credentials)
+{
+    array all;
+    for (const auto& c : credentials)
+        all.push_back(object{{"name", c.name},
+                             {"action", c.pending() ? value("fetch") : value(nullptr)},
+                             {"reason", c.reason},
+                             {"sentence", c.sentence},
+                             {"at", policy::format_utc(c.due_at)}});
+    return all;
+}
+
+object to_json(const reconcile::preview& p, const credential_outlooks& credentials,
+               const std::set<policy::user_name>& only)
 {
     array changes;
     for (const auto& change : p.changes)
@@ -54,11 +71,9 @@ object to_json(const reconcile::preview& p, const std::set<policy::user_name>& o
                                        {"name", later.name.user},
                                        {"action", later.next},
                                        {"at", policy::format_utc(*later.next_at)}});
-    return {{"schema", "exposure-agent.plan/v1"},
-            {"changes", std::move(changes)},
-            {"unmanaged", std::move(unmanaged)},
-            {"blocked", std::move(blocked)},
-            {"scheduled", std::move(scheduled)}};
+    return {{"schema", "exposure-agent.plan/v1"}, {"changes", std::move(changes)},
+            {"unmanaged", std::move(unmanaged)},  {"blocked", std::move(blocked)},
+            {"scheduled", std::move(scheduled)},  {"credentials", to_json(credentials)}};
 }
 
 colour paint_of(const std::string& action)
@@ -67,7 +82,8 @@ colour paint_of(const std::string& action)
     return action == "create" || action == "onboard" ? colour::green : colour::yellow;
 }
 
-void print(const reconcile::preview& p, const std::set<policy::user_name>& only, policy::instant now)
+void print(const reconcile::preview& p, const credential_outlooks& credentials,
+           const std::set<policy::user_name>& only, policy::instant now)
 {
     table changes({"USER", "ACTION", "WHY"});
     for (const auto& change : p.changes)
@@ -78,6 +94,8 @@ void print(const reconcile::preview& p, const std::set<policy::user_name>& only,
     for (const auto& view : p.blocked)
         if (shown(view.name, only))
             changes.add({{view.name.text()}, {"blocked", colour::red}, {view.sentence}});
+    for (const auto& c : credentials)
+        if (c.pending()) changes.add({{"credential " + c.name}, {"fetch", colour::yellow}, {c.sentence}});
     std::cout << (changes.empty() ? "Nothing to do: platform and disk are as the file wants them.\n"
                                   : changes.text());
     for (const auto& later : p.scheduled)
@@ -104,16 +122,20 @@ int plan(const globals& common, const plan_options& options)
         if (auto known = reconcile::check_names(world, *only); !known)
             co_return report_failure(known.error());
         const auto preview = co_await reconcile::look_ahead(world);
+        credential_outlooks credentials;  // with names, `reconcile` leaves them alone
+        if (only->empty())
+            credentials = reconcile::look_at_credentials(app.desired(), app.paths(), app.clock().now());
         for (const auto& [exposure, failed] : preview.unreached)
             std::cerr << "exposure-agent: " << failed.context << "\n";
         if (common.json)
-            std::cout << boost::json::serialize(to_json(preview, *only)) << "\n";
+            std::cout << boost::json::serialize(to_json(preview, credentials, *only)) << "\n";
         else if (preview.unreached.size() < world.desired().exposures.size() ||
                  world.desired().exposures.empty())
-            print(preview, *only, app.clock().now());
+            print(preview, credentials, *only, app.clock().now());
         if (const int code = reconcile::exit_code(preview.reach); code != exit_code::done) co_return code;
         const bool pending =
-            std::ranges::any_of(preview.changes, [&](const auto& c) { return shown(c.name, *only); });
+            std::ranges::any_of(preview.changes, [&](const auto& c) { return shown(c.name, *only); }) ||
+            std::ranges::any_of(credentials, &reconcile::credential_outlook::pending);
         co_return pending&& options.detailed_exitcode ? exit_code::changes_pending : exit_code::done;
     });
 }

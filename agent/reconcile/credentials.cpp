@@ -122,7 +122,38 @@ io::awaitable<policy::result<void>> keep_one(credential_ports& ports, const desi
     co_return outcome;
 }
 
+credential_outlook outlook_of(const desired_credential& c, const credential_record& record,
+                              policy::instant now)
+{
+    const auto facts = credential_facts_of(c, record);
+    credential_outlook view{.name = c.name,
+                            .reason = "fresh",
+                            .sentence = c.file + " is up to date",
+                            .due_at = std::max(policy::fetch_due_at(c, facts), now)};
+    const auto say = [&](const char* reason, std::string sentence) {
+        view.reason = reason;
+        view.sentence = std::move(sentence);
+        return view;
+    };
+    if (!facts.file_there || !facts.fetched_at) return say("absent", c.file + " is not there yet");
+    if (facts.wanted != policy::entry_fingerprint(c))
+        return say("changed", "its entry in the configuration has changed");
+    if (!record.last_error.empty()) return say("failing", record.last_error);
+    if (record.hooks_pending) return say("due", "its hooks have not all passed yet");
+    if (view.due_at <= now) return say("due", "its interval is over");
+    return view;
+}
+
 }  // namespace
+
+std::vector<credential_outlook> look_at_credentials(const policy::desired_state& desired,
+                                                    const disk::paths& paths, policy::instant now)
+{
+    std::vector<credential_outlook> all;
+    for (const auto& c : desired.credentials)
+        all.push_back(outlook_of(c, disk::load_credential_record(paths, c.name), now));
+    return all;
+}
 
 policy::credential_facts credential_facts_of(const desired_credential& c, const credential_record& record)
 {

@@ -11,6 +11,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 // Values of day-2 actions, kept in files like certificates: fetched on their interval, written in one rename
 // and only when they changed, hooks after a change. A failing fetch keeps the old file.
@@ -33,6 +34,20 @@ struct credentials_outcome {
 };
 
 io::awaitable<credentials_outcome> keep_credentials(credential_ports, policy::desired_state, fetch);
+
+// What `plan` says of one credential.
+struct credential_outlook {
+    std::string name;
+    std::string reason;  // stable word: absent, changed, failing, due, fresh
+    std::string sentence;
+    policy::instant due_at;  // of the daemon's next fetch; `reconcile` fetches always
+
+    bool pending() const { return reason != "fresh"; }
+};
+
+// From the disk alone.
+std::vector<credential_outlook> look_at_credentials(const policy::desired_state&, const disk::paths&,
+                                                    policy::instant now);
 
 // What is known of one credential without asking anybody.
 policy::credential_facts credential_facts_of(const policy::desired_credential&,
