@@ -71,12 +71,13 @@ policy::failure failed(const hook_run& run, std::size_t index, const io::process
 {
     const auto& hook = run.hooks[index];
     const auto words = last_words(outcome.err.empty() ? outcome.out : outcome.err);
-    auto text = run.name.text() + ": hook " + std::to_string(index + 1) + " of " +
-                std::to_string(run.hooks.size()) + " (" + io::printable(describe(hook)) + ") " +
-                ending(outcome, hook.timeout);
+    const bool of_user = !run.name.exposure.empty();
+    const auto whose = of_user ? run.name.text() : "credential " + run.name.user;
+    auto text = whose + ": hook " + std::to_string(index + 1) + " of " + std::to_string(run.hooks.size()) +
+                " (" + io::printable(describe(hook)) + ") " + ending(outcome, hook.timeout);
     text += words.empty() ? ", without a word" : ", saying: " + words;
-    text +=
-        "; it is repeated until it returns 0, at once with `exposure-agent deploy " + run.name.text() + "`";
+    text += "; it is repeated until it returns 0, at once with `exposure-agent " +
+            (of_user ? "deploy " + run.name.text() : "reconcile") + "`";
     return {.code = policy::errc::hook_failed, .context = std::move(text), .kind = policy::retry::later};
 }
 
