@@ -47,16 +47,17 @@ policy::result<std::optional<boost::json::object>> ask_daemon(const policy::desi
 // Who may write to the spool, and is not root, is the agent's own user (the timer, or `sudo -u
 // exposure-agent`): it cannot restart a unit itself, so root's helper runs the hooks, as for `run --deploy
 // unit`.
-bool hooks_are_left_to_the_unit()
+std::filesystem::path spool_of_the_unit()
 {
-    const auto spool = std::filesystem::path(deploy::default_spool_directory) / "spool";
-    return ::geteuid() != 0 && ::access(spool.c_str(), W_OK) == 0;
+    const std::filesystem::path directory = deploy::default_spool_directory;
+    const bool ours = ::geteuid() != 0 && ::access((directory / "spool").c_str(), W_OK) == 0;
+    return ours ? directory : std::filesystem::path();
 }
 
 int run_here(const globals& common, std::shared_ptr<const policy::desired_state> desired,
              const std::string& verb, boost::json::object arguments)
 {
-    service::application app(desired, {.deploy_unit = hooks_are_left_to_the_unit()});
+    service::application app(desired, {.spool = spool_of_the_unit()});
     if (auto taken = app.take_state_directory(); !taken) return report_failure(taken.error());
     progress bar(*desired, !common.json && verb != "login" && verb != "logout");
     boost::json::object answer;
