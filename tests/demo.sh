@@ -148,4 +148,48 @@ run 'exposure-agent -c agent.yaml instances'
 run 'exposure-agent -c agent.yaml users'
 [ "$(exposure-agent -c agent.yaml users -o json | grep -o '"remote_id"' | wc -l)" = 2 ]
 
+say 'The platform has more: a catalog to order from. What does an order want to know?'
+cat >>agent.yaml <<END
+
+catalog: {base_url: $platform}
+END
+run 'exposure-agent -c agent.yaml catalog template oracle-database --business-group group-1 | python3 -m json.tool'
+
+say 'Order it, and follow the order to its end. A key that the item lacks is refused before anything is sent.'
+fails_with 64 'exposure-agent -c agent.yaml catalog request oracle-database --business-group group-1 --set planNam=small'
+run 'exposure-agent -c agent.yaml catalog request oracle-database --business-group group-1 --set planName=small --wait'
+
+say 'Some values only the form of an action shows: here, the keys of an object storage.'
+run 'exposure-agent -c agent.yaml action values bucket-1 show-keys provider-accessKeyID'
+
+say 'The agent keeps them in a file, like a certificate: written when they change, and then the hook runs.'
+cat >>agent.yaml <<END
+
+credentials:
+  - name: backup-bucket
+    resource: bucket-1
+    action: show-keys
+    elements: {ACCESS_KEY: provider-accessKeyID, SECRET_KEY: provider-secretAccessKey}
+    interval: 12h
+    output: {file: $demo/s3.env, format: env}
+    hooks:
+      - command: [/bin/sh, -c, 'echo "backup reads new keys" >> $demo/consumer.log']
+END
+run 'tail -n 9 agent.yaml'
+run 'exposure-agent -c agent.yaml plan'
+run 'exposure-agent -c agent.yaml reconcile'
+run '(. ./s3.env && echo "the access key is $ACCESS_KEY")'
+run 'tail -n 1 consumer.log'
+
+say 'Nothing new: the file stays as it is. Then somebody changes the keys, and the next pass has them.'
+written=$(stat -c '%i %y' s3.env)
+run 'exposure-agent -c agent.yaml reconcile'
+[ "$(stat -c '%i %y' s3.env)" = "$written" ]
+control=$(python3 -c 'import json; print(json.load(open("platform/ready.json"))["control_url"])')
+keys='{"provider-accessKeyID": "another-access-key", "provider-secretAccessKey": "another-secret-key"}'
+curl -sS -f -o /dev/null -X PATCH -d "{\"catalog\": {\"elements\": $keys}}" "$control/behaviour"
+run 'exposure-agent -c agent.yaml reconcile'
+run '(. ./s3.env && echo "the access key is $ACCESS_KEY")'
+run 'exposure-agent -c agent.yaml status'
+
 say 'That was all. On a host, `exposure-agent run` does it under systemd: see README.md.'
