@@ -10,7 +10,7 @@ usage: tests/run.sh [OPTION...]
 
   --with-sanitizers    also the tests under AddressSanitizer and UndefinedBehaviorSanitizer, with crash points,
                        in build-sanitize/
-  --with-crash-points  also the end-to-end tests that kill the program at named points, in build-crash-points/
+  --with-crash-points  also the end-to-end tests of a build with the named crash points, in build-crash-points/
                        (the sanitizer build has the points, too)
   --with-kafka         also a real Kafka broker, fetched with Maven
   --werror             warnings are errors
