@@ -217,6 +217,8 @@ private:
         }
         result_.waits_for_platform |= step.polls && g.open();
         wake(view.next_at);
+        // hooks wait beside the user's next step, which they never hold up
+        if (f.have) wake(not_before(f.have->deploy_failure, f.wanted_print));
         for (auto& extra : clearing_up(f))
             clear(std::move(extra), g);
         result_.users.push_back(std::move(view));
