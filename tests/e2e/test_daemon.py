@@ -1,0 +1,488 @@
+"""`run`: the daemon, its edits, its socket, its signals."""
+
+import concurrent.futures
+import contextlib
+import http.client
+import json
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+import unittest
+
+import harness
+from harness import Agent, Simulator, wait_until
+
+QUICK = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
+KILL_AFTER = 5  # seconds that a stop may take
+
+
+class UnixConnection(http.client.HTTPConnection):
+    def __init__(self, path):
+        super().__init__("localhost", timeout=harness.RUN_TIMEOUT)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+class DaemonCase(unittest.TestCase):
+    def setUp(self):
+        self.platform = Simulator(QUICK)
+        self.addCleanup(self.platform.stop)
+
+    def agent(self, **options):
+        agent = Agent(self.platform, **options)
+        self.addCleanup(agent.remove)
+        return agent
+
+    def start(self, agent, environment=None):
+        """The daemon, once it runs. It has to end by itself when the test is over."""
+        runs = self.log(agent).count("info: exposure-agent ")
+        daemon = agent.start("run", environment=environment)
+        self.addCleanup(self.stop, daemon)
+        wait_until(lambda: daemon.poll() is not None or self.log(agent).count("info: exposure-agent ") > runs)
+        self.assertIsNone(daemon.poll(), self.log(agent))
+        return daemon
+
+    def stop(self, daemon, how=signal.SIGTERM):
+        if daemon.poll() is not None:
+            return
+        daemon.send_signal(how)
+        try:
+            self.assertEqual(daemon.wait(KILL_AFTER), 0)
+        finally:
+            daemon.kill()
+            daemon.wait()
+
+    def ask(self, agent, method, path, body=None):
+        connection = UnixConnection(agent.state_dir / "control.sock")
+        with contextlib.closing(connection):
+            connection.request(method, path, None if body is None else json.dumps(body))
+            answer = connection.getresponse()
+            return harness.Answer(answer.status, answer.headers, answer.read())
+
+    def log(self, agent):
+        log = agent.directory / "agent.log"
+        return log.read_text() if log.exists() else ""
+
+    def says(self, agent, text, count=1):
+        wait_until(lambda: self.log(agent).count(text) >= count)
+
+    def converged(self, agent, *users, exposure="logs"):
+        for user in users:
+            wait_until(lambda: agent.published(user, exposure).exists())  # pylint: disable=cell-var-from-loop
+
+    def add_user(self, agent, name):
+        agent.settings["exposures"][0]["users"].append({"name": name, "consumer_group": name})
+
+    def ready(self, agent):
+        wait_until(lambda: self.ask(agent, "GET", "/readyz").status == 200)
+
+    def settled(self, agent):
+        """Every certificate is in use, in the records too: the files are there a moment earlier."""
+        self.ready(agent)
+        wait_until(lambda: all(u["state"] == "valid" for u in self.ask(agent, "GET", "/status.json").json["users"]))
+
+
+class EditTest(DaemonCase):
+    def setUp(self):
+        super().setUp()
+        self.web = self.agent(users=["one"])
+
+    def test_rename(self):
+        self.start(self.web)
+        self.converged(self.web, "one")
+        self.add_user(self.web, "two")
+        self.web.write_config()
+        self.converged(self.web, "two")
+        self.assertEqual(len(self.platform.users()), 2)
+
+    def test_in_place(self):
+        self.start(self.web)
+        self.converged(self.web, "one")
+        self.add_user(self.web, "two")
+        self.web.config_file.write_text(harness.to_yaml(self.web.settings))
+        self.converged(self.web, "two")
+
+    def test_editor_that_moves_the_old_file_away(self):
+        self.start(self.web)
+        self.converged(self.web, "one")
+        self.add_user(self.web, "two")
+        os.rename(self.web.config_file, self.web.directory / "agent.yaml~")
+        self.web.write_config()
+        self.converged(self.web, "two")
+        self.assertNotIn("configuration is wrong", self.log(self.web))
+
+    def test_link_swap(self):
+        """As a ConfigMap's volume is updated: agent.yaml -> ..data/agent.yaml, ..data -> ..1, later ..2."""
+        home = self.web.directory
+        for version in ("..1", "..2"):
+            (home / version).mkdir()
+        os.rename(self.web.config_file, home / "..1" / "agent.yaml")
+        (home / "..data").symlink_to("..1")
+        self.web.config_file.symlink_to("..data/agent.yaml")
+        self.start(self.web)
+        self.converged(self.web, "one")
+
+        self.add_user(self.web, "two")
+        (home / "..2" / "agent.yaml").write_text(harness.to_yaml(self.web.settings))
+        (home / "..new").symlink_to("..2")
+        os.replace(home / "..new", home / "..data")
+        shutil.rmtree(home / "..1")
+        self.converged(self.web, "two")
+
+    def test_burst(self):
+        self.start(self.web)
+        self.converged(self.web, "one")
+        for number in range(40):
+            self.web.settings["exposures"][0]["users"] = [{"name": "one", "consumer_group": "one"}] + [
+                {"name": f"u{number}", "consumer_group": "burst"}
+            ]
+            self.web.write_config()
+        self.converged(self.web, "u39")
+        self.assertLess(self.log(self.web).count("the edited configuration is in force"), 40)
+
+    def test_mistake_changes_nothing(self):
+        self.start(self.web)
+        self.converged(self.web, "one")
+        good = self.web.config_file.read_text()
+        self.web.config_file.write_text(good.replace('"users"', '"usres"'))
+        self.says(self.web, "the edited configuration is wrong; the one before stays in force")
+        self.assertRegex(self.log(self.web), rf"{self.web.config_file}:\d+:\d+: .*usres")
+        self.assertEqual(len(self.platform.users()), 1)
+        self.assertEqual(self.ask(self.web, "GET", "/healthz").status, 200)
+
+        self.add_user(self.web, "two")
+        self.web.write_config()
+        self.converged(self.web, "two")
+        self.assertEqual(self.log(self.web).count("configuration is wrong"), 1)
+
+    def test_what_needs_a_restart(self):
+        self.start(self.web)
+        self.converged(self.web, "one")
+        self.web.settings["owner"] = "web-02"
+        self.web.write_config()
+        self.says(self.web, "owner changed, which needs a restart")
+        self.assertEqual(json.loads(self.ask(self.web, "GET", "/status.json").body)["owner"], "web-01")
+
+    def test_hangup(self):
+        """SIGHUP looks at everything again, edited or not."""
+        daemon = self.start(self.web)
+        self.converged(self.web, "one")
+        self.ready(self.web)
+        shutil.rmtree(self.web.published("one").directory)
+        daemon.send_signal(signal.SIGHUP)
+        self.converged(self.web, "one")
+        self.assertTrue(self.web.published("one").key_matches())
+
+    def test_verb_right_after_an_edit(self):
+        self.start(self.web)
+        self.converged(self.web, "one")
+        self.add_user(self.web, "two")
+        self.web.write_config()
+        self.web.run("reconcile", "logs/two", expect=0)
+        self.assertTrue(self.web.published("two").exists())
+
+    def test_removed_exposure(self):
+        self.start(self.web)
+        self.converged(self.web, "one")
+        kept = self.web.settings["exposures"]
+        kept[0]["users"][0]["rotation"] = {"retire_after": "0s"}
+        self.web.write_config()
+        self.web.run("reconcile", expect=0)
+        self.web.settings["exposures"] = [self.web.exposure("health", ["other"])]
+        self.web.write_config()
+        self.converged(self.web, "other", exposure="health")
+        wait_until(lambda: not [u for u in self.platform.users() if u["consumer_group"] == "one"])
+
+
+class StopTest(DaemonCase):
+    def test_stop_and_start_again(self):
+        agent = self.agent(users=["one"])
+        daemon = self.start(agent)
+        self.converged(agent, "one")
+        before = agent.published("one").footprint()
+        self.stop(daemon)
+        self.assertFalse((agent.state_dir / "control.sock").exists())
+        self.start(agent)
+        self.ready(agent)
+        self.assertEqual(agent.published("one").footprint(), before)
+        self.assertEqual(len(self.platform.users()), 1)
+
+    def test_interrupt(self):
+        agent = self.agent(users=["one"])
+        daemon = self.start(agent)
+        self.stop(daemon, signal.SIGINT)
+
+    def test_stop_while_the_platform_never_answers(self):
+        """Its own kill timeout, in which the stop must be over, is in stop()."""
+        for operation in ("list_instances", "create_user", "token"):
+            with self.subTest(operation):
+                agent = self.agent(users=["one"])
+                self.platform.clear_faults()
+                if operation == "token":
+                    self.platform.expire_tokens()
+                self.platform.fault(operation=operation, hang="before")
+                self.platform.clear_requests()
+                daemon = self.start(agent)
+                wait_until(lambda: operation in self.platform.operations())  # pylint: disable=cell-var-from-loop
+                self.stop(daemon)
+        self.platform.clear_faults()
+
+    def test_stop_while_a_verb_is_at_work(self):
+        agent = self.agent(users=["one"])
+        self.platform.behave(exposure={"ready_delay_ms": 3600_000})
+        daemon = self.start(agent)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            verb = pool.submit(agent.run, "reconcile")
+            wait_until(lambda: self.platform.users())  # pylint: disable=unnecessary-lambda
+            self.stop(daemon)
+            verb.result()
+
+    def test_killed_daemon_leaves_nothing_in_the_way(self):
+        agent = self.agent(users=["one"])
+        daemon = self.start(agent)
+        self.converged(agent, "one")
+        daemon.kill()
+        daemon.wait()
+        self.assertTrue((agent.state_dir / "control.sock").exists())
+        agent.run("reconcile", expect=0)  # by itself, under the lock
+        self.start(agent)
+        self.assertEqual(self.ask(agent, "GET", "/healthz").status, 200)
+
+
+class SocketTest(DaemonCase):
+    def setUp(self):
+        super().setUp()
+        self.web = self.agent(users=["one"])
+        self.daemon = self.start(self.web)
+        self.converged(self.web, "one")
+        self.settled(self.web)
+
+    def test_pages(self):
+        self.assertEqual(self.ask(self.web, "GET", "/healthz").status, 200)
+        shown = self.ask(self.web, "GET", "/status.json").json
+        self.assertEqual(shown["schema"], "exposure-agent.status/v1")
+        self.assertEqual(shown["users"][0]["state"], "valid")
+        self.assertIn(b"exposure_agent_build_info", self.ask(self.web, "GET", "/metrics").body)
+        self.assertEqual(self.ask(self.web, "GET", "/nothing").status, 404)
+        self.assertEqual(self.ask(self.web, "POST", "/metrics").status, 405)
+
+    def test_access(self):
+        self.assertEqual((self.web.state_dir / "control.sock").stat().st_mode & 0o777, 0o600)
+
+    @unittest.skipUnless(shutil.which("curl"), "needs curl")
+    def test_curl(self):
+        done = subprocess.run(
+            ["curl", "-sS", "--fail", "--unix-socket", self.web.state_dir / "control.sock", "--json", "{}",
+             "http://localhost/v1/reconcile"],
+            capture_output=True, text=True, timeout=harness.RUN_TIMEOUT, check=False,
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(json.loads(done.stdout)["exit"], 0)
+
+    def test_what_is_refused(self):
+        for method, path, body, status in (
+            ("GET", "/v1/reconcile", None, 405),
+            ("POST", "/v1/destroy", {}, 404),
+            ("POST", "/v1/reconcile", [], 400),
+            ("POST", "/v1/reconcile", {"names": [1]}, 400),
+        ):
+            with self.subTest(path=path, status=status):
+                self.assertEqual(self.ask(self.web, method, path, body).status, status)
+        self.assertEqual(self.ask(self.web, "GET", "/healthz").status, 200)
+
+    def test_too_large(self):
+        connection = UnixConnection(self.web.state_dir / "control.sock")
+        with contextlib.closing(connection):
+            connection.putrequest("POST", "/v1/reconcile")
+            connection.putheader("Content-Length", str(2 << 20))
+            connection.endheaders()
+            self.assertEqual(connection.getresponse().status, 413)
+
+    def test_rotate_is_handed_over(self):
+        before = self.web.published("one").generation
+        self.web.run("rotate", "logs/one", expect=0)
+        self.assertNotEqual(self.web.published("one").generation, before)
+        self.assertIsNone(self.daemon.poll())
+
+    def test_reading_verbs_use_the_daemons_token(self):
+        since = len(self.platform.requests("token"))
+        self.assertEqual(len(self.web.json("users")["users"]), 1)
+        self.assertEqual(len(self.platform.requests("token")), since)
+
+    def test_access_token_is_never_said(self):
+        token = self.ask(self.web, "POST", "/v1/access-token", {}).json["access_token"]
+        self.assertTrue(token)
+        newer = self.ask(self.web, "POST", "/v1/access-token", {"refused": "an older one"}).json["access_token"]
+        self.assertEqual(newer, token)
+        other = self.ask(self.web, "POST", "/v1/access-token", {"refused": token}).json["access_token"]
+        self.assertNotEqual(other, token)  # a login's first token that is refused is refreshed at once
+        for said in (token, other):
+            self.assertNotIn(said, self.log(self.web))
+
+    def test_work_goes_on_when_the_client_is_gone(self):
+        before = self.web.published("one").generation
+        self.platform.behave(exposure={"ready_delay_ms": 500})
+        connection = UnixConnection(self.web.state_dir / "control.sock")
+        connection.request("POST", "/v1/rotate", json.dumps({"names": ["logs/one"]}))
+        wait_until(lambda: len(self.platform.users()) == 2)
+        connection.close()
+        wait_until(lambda: self.web.published("one").generation != before)
+
+    def test_second_daemon(self):
+        done = self.web.run("run", expect=75)
+        self.assertIn("holds", done.stderr)
+
+    def test_verbs_side_by_side(self):
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            verbs = [pool.submit(self.web.run, "rotate", "logs/one") for _ in range(4)]
+            self.assertEqual([verb.result().returncode for verb in verbs], [0] * 4)
+        self.assertTrue(self.web.published("one").key_matches())
+        self.assertEqual(len(self.platform.users()), 5)
+
+
+class LoginTest(DaemonCase):
+    def test_login_while_running(self):
+        agent = self.agent(users=["one"], login=False)
+        self.start(agent)
+        self.says(agent, "log in first: exposure-agent login")
+        self.ready(agent)
+        self.assertEqual(self.platform.operations(), [])
+        agent.login()
+        self.converged(agent, "one")
+        self.assertEqual(self.log(agent).count("error: log in first"), 1)
+        self.assertEqual(self.ask(agent, "GET", "/status.json").json["login"], "ok")
+
+    def test_logout_while_running(self):
+        agent = self.agent(users=["one"])
+        self.start(agent)
+        self.converged(agent, "one")
+        agent.run("logout", expect=0)
+        self.assertEqual(self.ask(agent, "GET", "/status.json").json["login"], "required")
+
+
+class OneShotTest(DaemonCase):
+    def test_two_one_shots(self):
+        """Without a daemon, the second of two that change something gives up at once."""
+        agent = self.agent(users=["one"])
+        self.platform.behave(exposure={"ready_delay_ms": 3600_000})
+        first = agent.start("reconcile")
+        self.addCleanup(first.wait)
+        self.addCleanup(first.terminate)
+        wait_until(lambda: self.platform.users())  # pylint: disable=unnecessary-lambda
+        agent.run("rotate", "logs/one", expect=75)
+
+
+class ExposuresTest(DaemonCase):
+    def test_dead_one_beside_a_live_one(self):
+        dead = socket.create_server(("127.0.0.1", 0))  # takes connections, never answers
+        self.addCleanup(dead.close)
+        agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])
+        agent.settings["exposures"][1]["base_url"] = f"http://127.0.0.1:{dead.getsockname()[1]}/hes"
+        agent.settings["network"]["timeout"] = "60s"
+        agent.write_config()
+        self.start(agent)
+        self.converged(agent, "one")
+        self.add_user(agent, "three")
+        agent.write_config()
+        self.converged(agent, "three")
+        self.assertFalse(agent.published("two", "health").exists())
+        self.assertEqual(self.ask(agent, "GET", "/readyz").status, 503)
+
+
+class MetricsTest(DaemonCase):
+    def free_port(self):
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            return probe.getsockname()[1]
+
+    def get(self, port, path):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=harness.RUN_TIMEOUT)
+        with contextlib.closing(connection):
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return harness.Answer(answer.status, answer.headers, answer.read())
+
+    def test_listener_and_textfile(self):
+        port = self.free_port()
+        with tempfile.TemporaryDirectory() as directory:
+            textfile = os.path.join(directory, "exposure_agent.prom")
+            agent = self.agent(
+                users=["one"], settings={"metrics": {"listen": f"127.0.0.1:{port}", "textfile": textfile}}
+            )
+            daemon = self.start(agent)
+            self.converged(agent, "one")
+            self.settled(agent)
+            scraped = self.get(port, "/metrics")
+            self.assertTrue(scraped.headers["Content-Type"].startswith("text/plain; version=0.0.4"))
+            text = scraped.body.decode()
+            self.assertIn('exposure_agent_certificate_ready{exposure="logs",user="one"} 1', text)
+            self.assertIn('exposure_agent_rotations_total{exposure="logs",user="one",result="success"} 1', text)
+            self.assertIn('exposure_agent_platform_requests_total{operation="create_user",status="201"} 1', text)
+            wait_until(lambda: os.path.exists(textfile))
+            self.assertEqual(self.get(port, "/readyz").status, 200)
+            self.assertEqual(os.stat(textfile).st_mode & 0o777, 0o644)
+            if shutil.which("promtool"):
+                for content in (text, pathlib.Path(textfile).read_text()):
+                    subprocess.run(["promtool", "check", "metrics"], input=content, text=True, check=True)
+            self.assertEqual(self.get(port, "/v1/reconcile").status, 404)  # verbs are for the socket alone
+            self.stop(daemon)
+
+    def test_unix_listener_that_an_edit_adds(self):
+        agent = self.agent(users=["one"])
+        self.start(agent)
+        self.converged(agent, "one")
+        listener = agent.directory / "metrics.sock"
+        agent.settings["metrics"] = {"listen": f"unix:{listener}"}
+        agent.write_config()
+        wait_until(listener.exists)
+        connection = UnixConnection(listener)
+        with contextlib.closing(connection):
+            connection.request("GET", "/healthz")
+            self.assertEqual(connection.getresponse().status, 200)
+
+
+class QuietTest(DaemonCase):
+    def test_nothing_is_said_when_nothing_happens(self):
+        agent = self.agent(users=["one"], settings={"reconcile": {"interval": "1s", "settle": "1s"}})
+        self.start(agent)
+        self.converged(agent, "one")
+        self.settled(agent)
+        before = self.log(agent)
+        self.platform.clear_requests()
+        wait_until(lambda: len(self.platform.requests("list_users")) >= 4)
+        self.assertEqual(self.log(agent), before)
+        self.assertEqual(set(self.platform.operations()), {"list_instances", "list_users"})
+
+    def test_service_manager_is_told(self):
+        agent = self.agent(users=["one"])
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+            address = str(agent.directory / "notify")
+            manager.bind(address)
+            manager.settimeout(harness.RUN_TIMEOUT)
+            daemon = self.start(agent, {"NOTIFY_SOCKET": address})
+            said = []
+
+            def hear(text):
+                while text not in "\n".join(said):
+                    said.append(manager.recv(4096).decode())
+
+            hear("READY=1")
+            hear("STATUS=1 certificate ok, next rotation logs/one in ")
+            daemon.send_signal(signal.SIGHUP)
+            hear("RELOADING=1\nMONOTONIC_USEC=")
+            said.clear()
+            hear("READY=1")
+            self.stop(daemon)
+            hear("STOPPING=1")
+
+
+if __name__ == "__main__":
+    unittest.main()
