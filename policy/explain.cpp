@@ -91,7 +91,7 @@ explanation explain(const desired_state& desired, const observed_state& observed
                     const plan_result& plan, const user_name& name, instant now)
 {
     explanation e{.name = name};
-    e.facts = facts_of(join(desired, observed, stored, name, now, {}));
+    e.facts = facts_of(join(roster(desired, observed, stored), name, now, {}));
     for (const auto& view : plan.users) {
         if (view.name != name) continue;
         e.finding = view.finding;

@@ -7,12 +7,6 @@
 namespace policy {
 namespace {
 
-const desired_user* find_user(const desired_exposure& exposure, const std::string& name)
-{
-    const auto found = std::ranges::find(exposure.users, name, &desired_user::name);
-    return found == exposure.users.end() ? nullptr : &*found;
-}
-
 // The newest generation that was never in use and still may be.
 const generation* find_pending(const stored_user& have)
 {
@@ -23,30 +17,27 @@ const generation* find_pending(const stored_user& have)
 
 }  // namespace
 
-facts join(const desired_state& wanted, const observed_state& observed, const stored_state& stored,
-           const user_name& name, instant now, plan_options options)
+facts join(const roster& all, const user_name& name, instant now, plan_options options)
 {
-    facts f{.wanted = wanted,
-            .owner = stored.owner,
+    const auto& listing = all.of(name.exposure);
+    facts f{.wanted = all.desired,
+            .listing = listing,
+            .exposure = listing.wanted,
+            .want = all.wanted(name),
+            .owner = all.stored.owner,
             .instance_id = {},
             .wanted_print = {},
             .now = now,
             .options = options};
-    const auto exposure = std::ranges::find(wanted.exposures, name.exposure, &desired_exposure::name);
-    if (exposure != wanted.exposures.end()) {
-        f.exposure = &*exposure;
-        f.want = find_user(*exposure, name.user);
-        if (f.want) f.wanted_print = entry_fingerprint(*exposure, *f.want);
-    }
-    if (const auto have = stored.users.find(name); have != stored.users.end()) {
+    if (f.want) f.wanted_print = entry_fingerprint(*f.exposure, *f.want);
+    if (const auto have = all.stored.users.find(name); have != all.stored.users.end()) {
         f.have = &have->second;
         f.current = f.have->find(f.have->current);
         f.pending = find_pending(*f.have);
     }
-    if (const auto seen = observed.exposures.find(name.exposure);
-        f.exposure && seen != observed.exposures.end() && !seen->second.error)
-        f.seen = &seen->second;
-    if (const auto known = stored.exposures.find(name.exposure); known != stored.exposures.end())
+    const auto seen = all.observed.exposures.find(name.exposure);
+    if (f.exposure && seen != all.observed.exposures.end() && !seen->second.error) f.seen = &seen->second;
+    if (const auto known = all.stored.exposures.find(name.exposure); known != all.stored.exposures.end())
         f.instance_id = known->second.where.instance_id;
     return f;
 }
@@ -55,10 +46,10 @@ std::vector<const remote_user*> carriers(const facts& f, const generation& g)
 {
     std::vector<const remote_user*> found;
     if (!f.seen || !f.have) return found;
-    for (const auto& user : f.seen->users)
-        if (user.mark && user.mark->owner == f.owner && user.mark->name == f.have->name &&
-            user.mark->key == marker_key(g.fingerprint))
-            found.push_back(&user);
+    const auto [first, last] = f.listing.by_key.equal_range(marker_key(g.fingerprint));
+    for (auto it = first; it != last; ++it)
+        if (it->second->mark->owner == f.owner && it->second->mark->name == f.have->name)
+            found.push_back(it->second);
     std::ranges::sort(found, {}, [](const remote_user* user) {
         return std::tuple(user->status != remote_status::ready, user->creation_date.value_or(instant::max()),
                           user->id);
@@ -69,8 +60,8 @@ std::vector<const remote_user*> carriers(const facts& f, const generation& g)
 const remote_user* listed(const facts& f, const generation& g)
 {
     if (!f.seen || g.remote_id.empty()) return nullptr;
-    const auto user = std::ranges::find(f.seen->users, g.remote_id, &remote_user::id);
-    return user == f.seen->users.end() ? nullptr : &*user;
+    const auto user = f.listing.by_id.find(g.remote_id);
+    return user == f.listing.by_id.end() ? nullptr : user->second;
 }
 
 bool is_ours(const facts& f, const generation& g)

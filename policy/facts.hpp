@@ -1,6 +1,7 @@
 #pragma once
 
 #include "policy/plan.hpp"
+#include "policy/roster.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -13,6 +14,7 @@ namespace policy {
 
 struct facts {
     const desired_state& wanted;
+    const exposure_roster& listing;
     const desired_exposure* exposure = nullptr;  // null: the file names no such exposure
     const desired_user* want = nullptr;          // null: the file does not name the user
     const stored_user* have = nullptr;           // null: nothing is stored
@@ -36,8 +38,7 @@ struct finding {
     bool polls = false;  // waits for the platform: look again soon
 };
 
-facts join(const desired_state&, const observed_state&, const stored_state&, const user_name&, instant now,
-           plan_options);
+facts join(const roster&, const user_name&, instant now, plan_options);
 
 // The remote users of ours that carry this generation's key, the winner first: READY before IN PROGRESS, then
 // the older creation date, then the smaller id (failure-modes S6).

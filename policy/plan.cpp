@@ -4,6 +4,7 @@
 #include "policy/checks.hpp"
 #include "policy/dates.hpp"
 #include "policy/limits.hpp"
+#include "policy/roster.hpp"
 
 #include <set>
 
@@ -158,7 +159,12 @@ class planner {
 public:
     planner(const desired_state& desired, const observed_state& observed, const stored_state& stored,
             instant now, plan_options options)
-        : desired_(desired), observed_(observed), stored_(stored), now_(now), options_(options)
+        : desired_(desired),
+          observed_(observed),
+          stored_(stored),
+          all_(desired, observed, stored),
+          now_(now),
+          options_(options)
     {
         result_.wake_at = now + desired.reconcile.interval;
     }
@@ -183,9 +189,7 @@ private:
         for (const auto& user : exposure.users)
             plan_user({exposure.name, user.name}, g);
         for (const auto& [name, user] : stored_.users)
-            if (name.exposure == exposure.name &&
-                std::ranges::find(exposure.users, name.user, &desired_user::name) == exposure.users.end())
-                plan_user(name, g);
+            if (name.exposure == exposure.name && !all_.wanted(name)) plan_user(name, g);
         collect_strangers(exposure);
     }
 
@@ -194,14 +198,12 @@ private:
     {
         const auto guard = host_guard(observed_, stored_).value_or(gate{});
         for (const auto& [name, user] : stored_.users)
-            if (std::ranges::find(desired_.exposures, name.exposure, &desired_exposure::name) ==
-                desired_.exposures.end())
-                plan_user(name, guard);
+            if (!all_.of(name.exposure).wanted) plan_user(name, guard);
     }
 
     void plan_user(const user_name& name, const gate& g)
     {
-        const auto f = join(desired_, observed_, stored_, name, now_, options_);
+        const auto f = join(all_, name, now_, options_);
         auto step = next_step(f);
         outlook view{.name = name,
                      .finding = step.why,
@@ -312,6 +314,7 @@ private:
     const desired_state& desired_;
     const observed_state& observed_;
     const stored_state& stored_;
+    roster all_;
     instant now_;
     plan_options options_;
     plan_result result_;

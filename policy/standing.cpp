@@ -108,18 +108,24 @@ void judge_state(standing& s, const facts& f, const stored_exposure* exposure)
     set(s, user_state::valid, reason::healthy, "its certificate is in use and not due", false);
 }
 
-standing stand(const desired_state& desired, const stored_state& stored, const user_name& name, instant now)
+std::string directory_of(const facts& f)
 {
-    const auto f = join(desired, {}, stored, name, now, {});
-    const auto exposure = stored.exposures.find(name.exposure);
-    standing s{.name = name, .current = f.current, .pending = f.pending};
+    if (f.want) return f.want->output.directory;
+    return f.have ? f.have->entry.directory : "";
+}
+
+standing stand(const roster& all, const user_name& name, instant now)
+{
+    const auto f = join(all, name, now, {});
+    const auto exposure = all.stored.exposures.find(name.exposure);
+    standing s{.name = name, .directory = directory_of(f), .current = f.current, .pending = f.pending};
     if (f.have) {
         s.rotate_at = due_at(f);
         s.deploy = deploy_of(f);
         s.retiring = retiring_of(f);
         judge_failures(s, *f.have);
     }
-    judge_state(s, f, exposure == stored.exposures.end() ? nullptr : &exposure->second);
+    judge_state(s, f, exposure == all.stored.exposures.end() ? nullptr : &exposure->second);
     return s;
 }
 
@@ -165,16 +171,15 @@ const char* word_of(deploy_state state) noexcept
 
 std::vector<standing> standings(const desired_state& desired, const stored_state& stored, instant now)
 {
-    std::vector<standing> all;
-    std::set<user_name> named;
+    const observed_state nothing_seen;
+    const roster all(desired, nothing_seen, stored);
+    std::vector<standing> found;
     for (const auto& exposure : desired.exposures)
-        for (const auto& user : exposure.users) {
-            named.insert({exposure.name, user.name});
-            all.push_back(stand(desired, stored, {exposure.name, user.name}, now));
-        }
+        for (const auto& user : exposure.users)
+            found.push_back(stand(all, {exposure.name, user.name}, now));
     for (const auto& [name, user] : stored.users)
-        if (!named.contains(name)) all.push_back(stand(desired, stored, name, now));
-    return all;
+        if (!all.wanted(name)) found.push_back(stand(all, name, now));
+    return found;
 }
 
 }  // namespace policy

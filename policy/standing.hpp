@@ -31,6 +31,7 @@ struct standing {
     std::string reason;                   // a stable word
     std::string sentence;                 // for people, with the remedy where there is one
     bool attention = false;               // somebody should look
+    std::string directory;                // of its files; empty: none is known
     const generation* current = nullptr;  // into the stored user
     const generation* pending = nullptr;
     std::optional<instant> rotate_at;

@@ -92,15 +92,7 @@ void print(const service::status_view& view, policy::instant now)
 void keep_only(service::status_view& view, const std::set<policy::user_name>& only)
 {
     if (only.empty()) return;
-    service::status_view kept = view;
-    kept.users.clear();
-    kept.directories.clear();
-    for (std::size_t i = 0; i < view.users.size(); ++i)
-        if (only.contains(view.users[i].name)) {
-            kept.users.push_back(view.users[i]);
-            kept.directories.push_back(view.directories[i]);
-        }
-    view = std::move(kept);
+    std::erase_if(view.users, [&](const policy::standing& s) { return !only.contains(s.name); });
 }
 
 io::awaitable<int> show_once(service::application& app, const globals& common, const status_options& options,
@@ -109,6 +101,7 @@ io::awaitable<int> show_once(service::application& app, const globals& common, c
     auto& world = app.world();
     if (auto loaded = co_await world.load(); !loaded) co_return report_failure(loaded.error());
     if (auto known = reconcile::check_names(world, only); !known) co_return report_failure(known.error());
+    co_await world.inspect_outputs("");
     auto login = co_await app.login_status();
     if (!login) co_return report_failure(login.error());
     const auto now = app.clock().now();

@@ -75,15 +75,16 @@ io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
     outcome.look_failed = co_await look_again(options);
 
     bool onboarding = false;
+    outcome.plan = plan(options);
     for (int round = 0; round < rounds_without_look && !onboarding; ++round) {
-        auto steps = mine(plan(options), options);
+        auto steps = mine(outcome.plan.actions, options);
         if (steps.empty()) break;
         outcome.acted = true;
         onboarding =
             std::ranges::any_of(steps, [](const auto& a) { return a.kind == policy::action_kind::onboard; });
         co_await perform_all(std::move(steps), options);
+        outcome.plan = plan(options);
     }
-    outcome.plan = plan(options);
     co_await keep_verdicts(outcome.plan);
     if (outcome.acted) poll_ = 0ms;
     outcome.soon = next_look(outcome, onboarding, options);
@@ -99,15 +100,17 @@ policy::plan_result exposure_pass::plan(const pass_options& options) const
 // A user that left the file keeps what its last entry said.
 io::awaitable<void> exposure_pass::follow_entries()
 {
+    const auto* exposure = world_.exposure(exposure_);
+    if (!exposure) co_return;
     std::vector<policy::user_name> changed;
-    for (auto& [name, user] : world_.stored().users) {
-        const auto* want = name.exposure == exposure_ ? world_.wanted(name) : nullptr;
-        if (!want || !user.unreadable.empty()) continue;
-        if (user.entry.retire_after == want->rotation.retire_after && user.entry.hooks == want->hooks)
-            continue;
-        user.entry.retire_after = want->rotation.retire_after;
-        user.entry.hooks = want->hooks;
-        changed.push_back(name);
+    for (const auto& want : exposure->users) {
+        const auto found = world_.stored().users.find({exposure_, want.name});
+        if (found == world_.stored().users.end() || !found->second.unreadable.empty()) continue;
+        auto& entry = found->second.entry;
+        if (entry.retire_after == want.rotation.retire_after && entry.hooks == want.hooks) continue;
+        entry.retire_after = want.rotation.retire_after;
+        entry.hooks = want.hooks;
+        changed.push_back(found->first);
     }
     for (const auto& name : changed)
         if (auto saved = co_await world_.save(name); !saved)
@@ -164,13 +167,14 @@ io::awaitable<void> exposure_pass::forget_failure(bool has_instance)
         io::log(io::severity::error, saved.error().context);
 }
 
-std::vector<policy::action> exposure_pass::mine(policy::plan_result plan, const pass_options& options) const
+std::vector<policy::action> exposure_pass::mine(std::vector<policy::action> actions,
+                                                const pass_options& options) const
 {
-    std::erase_if(plan.actions, [&](const policy::action& a) {
+    std::erase_if(actions, [&](const policy::action& a) {
         if (a.name.exposure != exposure_) return true;
         return !a.name.user.empty() && !options.only.empty() && !options.only.contains(a.name);
     });
-    return std::move(plan.actions);
+    return actions;
 }
 
 // Exposure-wide steps first; then users side by side, each user's own steps one after the other.

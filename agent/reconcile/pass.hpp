@@ -44,7 +44,7 @@ public:
 
 private:
     policy::plan_result plan(const pass_options&) const;
-    std::vector<policy::action> mine(policy::plan_result, const pass_options&) const;
+    std::vector<policy::action> mine(std::vector<policy::action>, const pass_options&) const;
     io::awaitable<void> follow_entries();
     io::awaitable<std::optional<policy::failure>> look_again(const pass_options&);
     io::awaitable<void> remember_exposure(policy::failure, std::string what, pass_options);

@@ -73,6 +73,7 @@ void add_after_onboarding(preview& p, const world& w)
 io::awaitable<preview> look_ahead(world& w)
 {
     preview p;
+    co_await w.inspect_outputs("");
     co_await look_everywhere(w, p);
     const policy::plan_options options{.ignore_backoff = true};
     const auto now = w.outside().clock.now();

@@ -1,6 +1,7 @@
 #include "agent/reconcile/run.hpp"
 
 #include "agent/io/async.hpp"
+#include "policy/roster.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -37,15 +38,15 @@ bool is_waiting_by_choice(policy::reason why)
            why == policy::reason::paused;
 }
 
-user_report judge(const world& w, const policy::outlook& view,
+user_report judge(const policy::roster& all, const policy::outlook& view,
                   const std::map<policy::user_name, std::string>& failed)
 {
     user_report user{
         .name = view.name, .converged = is_waiting_by_choice(view.finding), .sentence = view.sentence};
-    const auto stored = w.stored().users.find(view.name);
-    if (stored != w.stored().users.end()) {
+    const auto stored = all.stored.users.find(view.name);
+    if (stored != all.stored.users.end()) {
         const auto* current = stored->second.find(stored->second.current);
-        const bool hooks_pending = w.wanted(view.name) && current && !current->deployed_at;
+        const bool hooks_pending = all.wanted(view.name) && current && !current->deployed_at;
         if (hooks_pending || stored->second.clear_failure) user.converged = false;
         if (hooks_pending && stored->second.deploy_failure)
             user.sentence = stored->second.deploy_failure->sentence;
@@ -75,9 +76,11 @@ io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options op
         ++into.reached;
     for (const auto& view : last.plan.exposures)
         if (view.exposure == exposure && view.blocked) into.incidents.emplace(exposure, view.sentence);
+    const auto desired = w.desired_for(exposure);
+    const policy::roster all(*desired, w.observed(), w.stored());
     for (const auto& view : last.plan.users)
         if (view.name.exposure == exposure && (options.only.empty() || options.only.contains(view.name)))
-            into.users.push_back(judge(w, view, pass.failed()));
+            into.users.push_back(judge(all, view, pass.failed()));
 }
 
 }  // namespace

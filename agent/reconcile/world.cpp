@@ -1,6 +1,7 @@
 #include "agent/reconcile/world.hpp"
 
 #include "agent/io/async.hpp"
+#include "policy/roster.hpp"
 
 #include <algorithm>
 
@@ -26,11 +27,10 @@ const policy::desired_user* find(const policy::desired_exposure& exposure, const
 }
 
 // Compares the published files with the record and the file's wishes. Blocks: for the pool.
-void compare_output(disk::publisher& publisher, const policy::desired_state& desired,
-                    policy::stored_user& user)
+void compare_output(disk::publisher& publisher, const policy::roster& all, policy::stored_user& user)
 {
-    const auto* exposure = find(desired, user.name.exposure);
-    const auto* want = exposure ? find(*exposure, user.name.user) : nullptr;
+    const auto* exposure = all.of(user.name.exposure).wanted;
+    const auto* want = all.wanted(user.name);
     if (user.current.empty() || !want) return;
     publisher.inspect(user, want->output.directory);
     const bool asked_otherwise = user.entry.directory != want->output.directory ||
@@ -47,7 +47,6 @@ io::task<void> world::load()
     if (!loaded) co_return loaded.error();
     stored_ = std::move(*loaded);
     if (desired_->owner) stored_.owner = *desired_->owner;
-    co_await inspect_outputs("");
     co_return policy::result<void>();
 }
 
@@ -58,9 +57,11 @@ io::awaitable<void> world::inspect_outputs(std::string exposure)
     for (const auto& [name, user] : stored_.users)
         if (exposure.empty() || name.exposure == exposure) copies.push_back(user);
     const auto desired = desired_for(exposure);
+    const policy::observed_state nothing_seen;
+    const policy::roster all(*desired, nothing_seen, stored_);
     co_await io::offload(outside_.pool, [&] {
         for (auto& copy : copies)
-            compare_output(outside_.publisher, *desired, copy);
+            compare_output(outside_.publisher, all, copy);
     });
     for (auto& copy : copies) {
         const auto user = stored_.users.find(copy.name);

@@ -22,10 +22,10 @@ public:
     {
     }
 
-    // Reads the private store and looks at every published directory.
+    // Reads the private store.
     io::task<void> load();
 
-    // Looks at the published directories of one exposure (empty: of all) again.
+    // Looks at the published directories of one exposure (empty: of all).
     io::awaitable<void> inspect_outputs(std::string exposure);
 
     // While it lives, this exposure goes by the configuration as it was when it was pinned, whatever replaces

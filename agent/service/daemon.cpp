@@ -151,6 +151,7 @@ io::awaitable<void> daemon::main()
 io::task<void> daemon::begin()
 {
     if (auto loaded = co_await app_.world().load(); !loaded) co_return loaded.error();
+    co_await app_.world().inspect_outputs("");
     co_await login_.look();
     open_control();
     metrics_.open();

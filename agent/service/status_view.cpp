@@ -56,7 +56,7 @@ value pending_of(const policy::generation* g)
                   {"since", policy::format_utc(g->created_at)}};
 }
 
-object user_json(const policy::standing& s, const std::string& directory)
+object user_json(const policy::standing& s)
 {
     object user{{"exposure", s.name.exposure},
                 {"name", s.name.user},
@@ -64,7 +64,7 @@ object user_json(const policy::standing& s, const std::string& directory)
                 {"reason", s.reason}};
     add_certificate(user, s.current);
     user["rotate_at"] = time_or_null(s.rotate_at);
-    user["directory"] = text_or_null(directory);
+    user["directory"] = text_or_null(s.directory);
     user["deploy"] = policy::word_of(s.deploy);
     user["proof"] = s.current ? proof_of(*s.current) : value(nullptr);
     user["pending"] = pending_of(s.pending);
@@ -81,16 +81,6 @@ object user_json(const policy::standing& s, const std::string& directory)
     return user;
 }
 
-std::string directory_of(const policy::desired_state& desired, const policy::stored_state& stored,
-                         const policy::user_name& name)
-{
-    for (const auto& exposure : desired.exposures)
-        for (const auto& user : exposure.users)
-            if (exposure.name == name.exposure && user.name == name.user) return user.output.directory;
-    const auto have = stored.users.find(name);
-    return have == stored.users.end() ? "" : have->second.entry.directory;
-}
-
 }  // namespace
 
 status_view view_of(const policy::desired_state& desired, const policy::stored_state& stored,
@@ -99,8 +89,6 @@ status_view view_of(const policy::desired_state& desired, const policy::stored_s
 {
     status_view view{.owner = stored.owner, .login = std::move(login)};
     view.users = policy::standings(desired, stored, now);
-    for (const auto& s : view.users)
-        view.directories.push_back(directory_of(desired, stored, s.name));
     for (const auto& exposure : desired.exposures) {
         exposure_view e{.name = exposure.name};
         if (const auto kept = stored.exposures.find(exposure.name); kept != stored.exposures.end()) {
@@ -128,8 +116,8 @@ bool needs_attention(const status_view& view)
 object to_json(const status_view& view)
 {
     array users;
-    for (std::size_t i = 0; i < view.users.size(); ++i)
-        users.push_back(user_json(view.users[i], view.directories[i]));
+    for (const auto& s : view.users)
+        users.push_back(user_json(s));
     array exposures;
     for (const auto& e : view.exposures)
         exposures.push_back(object{{"name", e.name},

@@ -31,8 +31,7 @@ struct exposure_view {
 struct status_view {
     std::string owner;
     platform::login_status login;
-    std::vector<policy::standing> users;   // pointing into the stored state that it was made from
-    std::vector<std::string> directories;  // of the users, in their order
+    std::vector<policy::standing> users;  // pointing into the stored state that it was made from
     std::vector<exposure_view> exposures;
     std::vector<credential_view> credentials;
 };
