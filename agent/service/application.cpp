@@ -39,9 +39,10 @@ private:
     disk::token_file file_;
 };
 
+// At least four, whatever the cores: they wait for fsync, which a file system does for several at once.
 std::size_t pool_threads()
 {
-    return std::max(2U, std::thread::hardware_concurrency());
+    return std::max(4U, std::thread::hardware_concurrency());
 }
 
 std::unique_ptr<deploy::hooks> make_hooks(const std::filesystem::path& spool, io::process& process,
