@@ -1,6 +1,7 @@
 #include "agent/deploy/hooks_runner.hpp"
 
 #include "agent/deploy/programs.hpp"
+#include "agent/deploy/unit_state.hpp"
 #include "agent/io/log_format.hpp"
 #include "policy/dates.hpp"
 #include "policy/limits.hpp"
@@ -67,18 +68,22 @@ std::string ending(const io::process_outcome& outcome, policy::span timeout)
     return "ended with exit code " + std::to_string(outcome.exit_code);
 }
 
-policy::failure failed(const hook_run& run, std::size_t index, const io::process_outcome& outcome)
+policy::failure failed(const hook_run& run, std::size_t index, const std::string& how)
 {
-    const auto& hook = run.hooks[index];
-    const auto words = last_words(outcome.err.empty() ? outcome.out : outcome.err);
     const bool of_user = !run.name.exposure.empty();
     const auto whose = of_user ? run.name.text() : "credential " + run.name.user;
-    auto text = whose + ": hook " + std::to_string(index + 1) + " of " + std::to_string(run.hooks.size()) +
-                " (" + io::printable(describe(hook)) + ") " + ending(outcome, hook.timeout);
-    text += words.empty() ? ", without a word" : ", saying: " + words;
-    text += "; it is repeated until it returns 0, at once with `exposure-agent " +
-            (of_user ? "deploy " + run.name.text() : "reconcile") + "`";
-    return {.code = policy::errc::hook_failed, .context = std::move(text), .kind = policy::retry::later};
+    return {.code = policy::errc::hook_failed,
+            .context = whose + ": hook " + std::to_string(index + 1) + " of " +
+                       std::to_string(run.hooks.size()) + " (" + io::printable(describe(run.hooks[index])) +
+                       ") " + how + "; it is repeated until it returns 0, at once with `exposure-agent " +
+                       (of_user ? "deploy " + run.name.text() : "reconcile") + "`",
+            .kind = policy::retry::later};
+}
+
+std::string ending_and_words(const io::process_outcome& outcome, policy::span timeout)
+{
+    const auto words = last_words(outcome.err.empty() ? outcome.out : outcome.err);
+    return ending(outcome, timeout) + (words.empty() ? ", without a word" : ", saying: " + words);
 }
 
 }  // namespace
@@ -112,18 +117,35 @@ policy::result<io::process_request> hooks_runner::request_of(const policy::hook&
         .kind = policy::retry::after_change};
 }
 
+// systemctl's 0 is not believed: the old user is deleted once the hooks have passed.
+io::task<void> hooks_runner::run_one(const hook_run& run, std::size_t index)
+{
+    const auto& hook = run.hooks[index];
+    const bool is_unit = hook.what != policy::hook::kind::command;
+    auto request = request_of(hook, run);
+    if (!request) co_return request.error();
+    policy::result<policy::unit_facts> before = policy::unit_facts{};
+    if (is_unit) before = co_await ask_unit(process_, systemctl_, hook.unit);
+    if (!before) co_return before.error();
+
+    auto outcome = co_await process_.run(std::move(*request));
+    if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
+    if (!outcome)
+        co_return policy::with_context(run.name.text() + ": hook " + describe(hook), outcome.error());
+    if (!outcome->ok()) co_return failed(run, index, ending_and_words(*outcome, hook.timeout));
+    if (!is_unit) co_return policy::result<void>();
+
+    const auto after = co_await ask_unit(process_, systemctl_, hook.unit);
+    if (!after) co_return after.error();
+    const auto wrong = policy::not_served(*before, *after, hook.what == policy::hook::kind::restart);
+    if (wrong) co_return failed(run, index, "did not help: " + *wrong);
+    co_return policy::result<void>();
+}
+
 io::task<void> hooks_runner::run(hook_run run)
 {
-    for (std::size_t index = 0; index < run.hooks.size(); ++index) {
-        auto request = request_of(run.hooks[index], run);
-        if (!request) co_return request.error();
-        auto outcome = co_await process_.run(std::move(*request));
-        if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
-        if (!outcome)
-            co_return policy::with_context(run.name.text() + ": hook " + describe(run.hooks[index]),
-                                           outcome.error());
-        if (!outcome->ok()) co_return failed(run, index, *outcome);
-    }
+    for (std::size_t index = 0; index < run.hooks.size(); ++index)
+        if (auto passed = co_await run_one(run, index); !passed) co_return passed.error();
     co_return policy::result<void>();
 }
 

@@ -10,7 +10,8 @@
 namespace deploy {
 
 // restart is `systemctl try-restart`, reload `systemctl try-reload-or-restart`: a unit that a person has
-// stopped stays stopped, and reads the new certificate when it is started. An unknown unit fails.
+// stopped stays stopped, and reads the new certificate when it is started. An unknown unit fails, and so does
+// one that systemd shows as failed, or as running since before, once systemctl has returned 0.
 class hooks_runner final : public hooks {
 public:
     explicit hooks_runner(io::process& process, std::string systemctl = find_systemctl())
@@ -24,6 +25,7 @@ public:
 
 private:
     policy::result<io::process_request> request_of(const policy::hook&, const hook_run&) const;
+    io::task<void> run_one(const hook_run&, std::size_t index);
 
     io::process& process_;
     std::string systemctl_;

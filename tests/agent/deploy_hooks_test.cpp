@@ -64,6 +64,12 @@ io::process_outcome exited(int code, std::string out, std::string err)
     return {.exit_code = code, .out = std::move(out), .err = std::move(err)};
 }
 
+io::process_outcome shown(const std::string& state, const std::string& sub_state, const std::string& id)
+{
+    return exited(
+        0, "Result=success\nActiveState=" + state + "\nSubState=" + sub_state + "\nInvocationID=" + id, "");
+}
+
 const std::vector<ending> endings = {
     {exited(3, "", ""), "hook 1 of 1 (/bin/x) ended with exit code 3, without a word;"},
     {exited(1, "said on out\n", ""), "ended with exit code 1, saying: said on out;"},
@@ -82,16 +88,56 @@ BOOST_AUTO_TEST_SUITE(deploy_hooks)
 
 BOOST_FIXTURE_TEST_CASE(units_and_commands_in_order, fixture)
 {
+    const auto unit = shown("active", "running", "1");
+    process.outcomes = {unit, exited(0, "", ""), shown("active", "running", "2"),
+                        unit, exited(0, "", ""), unit};
     BOOST_TEST(run({restart("vector.service"), reload("nginx.service"), command({"/bin/after", "--quietly"})})
                    .has_value());
-    BOOST_REQUIRE(process.requests.size() == 3u);
-    BOOST_TEST(process.requests[0].argv == (argv{"/usr/bin/systemctl", "try-restart", "vector.service"}),
-               boost::test_tools::per_element());
-    BOOST_TEST(
-        process.requests[1].argv == (argv{"/usr/bin/systemctl", "try-reload-or-restart", "nginx.service"}),
-        boost::test_tools::per_element());
-    BOOST_TEST(process.requests[2].argv == (argv{"/bin/after", "--quietly"}),
-               boost::test_tools::per_element());
+    const argv show{"/usr/bin/systemctl", "show", "--property=ActiveState,SubState,Result,InvocationID"};
+    auto show_vector = show;
+    show_vector.push_back("vector.service");
+    auto show_nginx = show;
+    show_nginx.push_back("nginx.service");
+    const std::vector<argv> expected = {show_vector,
+                                        {"/usr/bin/systemctl", "try-restart", "vector.service"},
+                                        show_vector,
+                                        show_nginx,
+                                        {"/usr/bin/systemctl", "try-reload-or-restart", "nginx.service"},
+                                        show_nginx,
+                                        {"/bin/after", "--quietly"}};
+    BOOST_REQUIRE(process.requests.size() == expected.size());
+    for (std::size_t i = 0; i < expected.size(); ++i)
+        BOOST_TEST(process.requests[i].argv == expected[i], boost::test_tools::per_element());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_unit_that_systemd_shows_as_failed_is_a_failed_hook, fixture)
+{
+    process.outcomes = {shown("active", "running", "1"), exited(0, "", ""), shown("failed", "failed", "2")};
+    const auto done = run({restart("vector.service"), command({"/bin/after"})});
+    BOOST_REQUIRE(!done.has_value());
+    BOOST_TEST((done.error().code == errc::hook_failed));
+    BOOST_TEST((done.error().kind == policy::retry::later));
+    BOOST_TEST(done.error().context.starts_with(
+                   "logs/siem: hook 1 of 2 (restart vector.service) did not help: it is in state failed"),
+               done.error().context);
+    BOOST_TEST(process.requests.size() == 3u);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_systemd_that_says_nothing_confirms_nothing, fixture)
+{
+    process.outcomes = {exited(1, "", "no bus"), exited(0, "", ""), exited(1, "", "no bus")};
+    BOOST_TEST(!run({restart("vector.service")}).has_value());
+    process.outcomes = {exited(1, "", "no bus"), exited(0, "", ""), shown("active", "running", "1")};
+    BOOST_TEST(run({restart("vector.service")}).has_value());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_stop_while_systemd_is_asked_is_no_failed_hook, fixture)
+{
+    const policy::failure stopping{.code = errc::stopping, .context = "told to stop"};
+    process.outcomes = {stopping};
+    BOOST_TEST((run({restart("vector.service")}).error().code == errc::stopping));
+    process.outcomes = {shown("active", "running", "1"), exited(0, "", ""), stopping};
+    BOOST_TEST((run({restart("vector.service")}).error().code == errc::stopping));
 }
 
 BOOST_FIXTURE_TEST_CASE(the_environment_is_the_contract_and_nothing_else, fixture)

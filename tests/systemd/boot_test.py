@@ -80,6 +80,7 @@ class boot(unittest.TestCase):
         self.start_and_log_in()
         self.consumer_reads_credentials()
         self.edit_rotates_and_restarts_the_consumer()
+        self.consumer_that_dies_holds_on_to_the_old_user()
         self.wrong_edit_changes_nothing()
         self.operators_see_it()
         self.killed_it_comes_back()
@@ -145,6 +146,24 @@ class boot(unittest.TestCase):
         self.assertEqual(self.certificate_of_consumer(), self.published_certificate())
         self.assertEqual(self.machine.show(DEPLOY, "Result"), "success")
         self.assertEqual(self.run_in("ls", "/run/exposure-agent-deploy/spool").stdout, "")
+
+    def consumer_that_dies_holds_on_to_the_old_user(self):
+        self.machine.note("The restarted consumer dies: the hook has not passed, not even when systemctl returns 0 for the dead unit")
+        before = self.user()["generation"]
+        self.machine.write("/etc/systemd/system/consumer.service.d/dies.conf", "[Service]\nExecStartPre=/bin/false\n")
+        self.run_in("systemctl", "daemon-reload")
+        self.run_in("exposure-agent", "rotate", "--timeout", "30s", NAME, check=False)
+        self.assertEqual(self.run_in("systemctl", "try-restart", "consumer.service").returncode, 0)
+        self.run_in("exposure-agent", "deploy", NAME, check=False)
+        user = self.user()
+        self.assertNotEqual(user["generation"], before)
+        self.assertEqual(user["deploy"], "failed")
+        self.assertIn("(restart consumer.service) did not help: it is in state failed", user["last_error"])
+        self.run_in("rm", "-r", "/etc/systemd/system/consumer.service.d")
+        self.run_in("systemctl", "daemon-reload")
+        self.run_in("systemctl", "start", "consumer.service")
+        self.run_in("exposure-agent", "deploy", NAME)
+        self.assertEqual(self.user()["deploy"], "done")
 
     def wrong_edit_changes_nothing(self):
         self.machine.note("A wrong edit: said with line and column, and the last good configuration keeps working")
