@@ -3,6 +3,7 @@
 #include "agent/disk/atomic_file.hpp"
 #include "agent/disk/read_file.hpp"
 #include "crypto/digest.hpp"
+#include "policy/about.hpp"
 #include "policy/dates.hpp"
 
 #include <algorithm>
@@ -20,7 +21,8 @@ constexpr std::size_t ticket_bytes = 16;
 policy::failure failed(const hook_run& run, const std::string& why)
 {
     return {.code = policy::errc::hook_failed,
-            .context = run.name.text() + ": " + why,
+            .context = run.name.exposure.empty() ? "credential " + run.name.user + ": " + why
+                                                 : policy::about(run.name, why),
             .kind = policy::retry::later};
 }
 

@@ -363,11 +363,12 @@ BOOST_FIXTURE_TEST_CASE(what_the_agent_asks_for_the_helper_does, both_sides)
 
 BOOST_FIXTURE_TEST_CASE(the_helper_s_failure_reaches_the_agent, both_sides)
 {
-    hooks.failing["siem"] = {.code = errc::hook_failed, .context = "hook 1 of 1 ended with exit code 3"};
+    hooks.failing["siem"] = {.code = errc::hook_failed,
+                             .context = "logs/siem: hook 1 of 1 ended with exit code 3"};
     clock.meanwhile = [&] { static_cast<void>(drain()); };
     const auto done = ask({command("/bin/true")});
     BOOST_TEST((done.error().code == errc::hook_failed));
-    BOOST_TEST(done.error().context.find("ended with exit code 3") != std::string::npos);
+    BOOST_TEST(done.error().context == "logs/siem: hook 1 of 1 ended with exit code 3");
 }
 
 BOOST_FIXTURE_TEST_CASE(an_old_answer_is_none, both_sides)
