@@ -250,8 +250,11 @@ private:
                     "not_authorized_group",
                     "the broker takes the certificate, but does not grant consumer group " + request_.group};
             default:
-                return probe_answer{"unreachable", "the coordinator of group " + request_.group +
-                                                       " did not answer: " + reason};
+                return probe_answer{"unreachable",
+                                    "the broker takes the certificate and shows topic " + request_.topic +
+                                        ", but group " + request_.group +
+                                        " has no coordinator yet, or it cannot be reached from here (" +
+                                        reason + ", " + watch_.last() + ")"};
         }
     }
 

@@ -4,80 +4,8 @@
 #include "agent/io/log_events.hpp"
 #include "agent/reconcile/execute.hpp"
 #include "policy/dates.hpp"
-#include "policy/limits.hpp"
 
 namespace reconcile {
-namespace {
-
-using deploy::proof_verdict;
-
-deploy::proof_request proof_of(const policy::desired_exposure& exposure, const policy::generation& g,
-                               const std::string& user, const std::filesystem::path& directory)
-{
-    return {.exposure = exposure.name,
-            .user = user,
-            .broker = exposure.broker,
-            .broker_ca_file = exposure.broker_ca_file,
-            .topic = exposure.topic,
-            .consumer_group = g.sent.consumer_group,
-            .key_file = directory / "key.pem",
-            .certificate_file = directory / "certificate.pem"};
-}
-
-// A refusal may only mean that access is still being granted: after the patience it needs a person.
-policy::failure not_proven(const policy::user_name& name, const deploy::proof_answer& answer,
-                           bool pair_in_use_works, bool patient)
-{
-    const bool unreachable = answer.verdict == proof_verdict::unreachable;
-    std::string sentence = name.text() + ": the broker " +
-                           (unreachable ? "could not be asked whether it accepts the new certificate"
-                                        : "does not accept the new certificate") +
-                           " (" + answer.evidence + "); the certificate in use stays";
-    if (!unreachable && pair_in_use_works) sentence += ", which the broker accepts";
-    if (!unreachable && !patient)
-        sentence += "; ask the platform's operator why this user has no access, then say `rotate`";
-    return {.code = unreachable ? policy::errc::probe_unreachable : policy::errc::probe_refused,
-            .context = sentence,
-            .kind = unreachable || patient ? policy::retry::later : policy::retry::after_change};
-}
-
-}  // namespace
-
-// Tells "this pair is refused" from "the broker is down" by trying the pair in use as well.
-io::task<void> executor::prove(const policy::action& a)
-{
-    const auto exposure = *world_.exposure(a.name.exposure);
-    auto& outside = world_.outside();
-    const auto g = generation(a);
-    auto answer = co_await outside.proof.ask(
-        proof_of(exposure, g, a.name.user, outside.store.generation_directory(a.name, g.id)));
-    if (!answer) co_return answer.error();
-
-    const auto* current = world_.user(a.name).find(world_.user(a.name).current);
-    const bool in_use_expired = current && current->certificate && current->certificate->expiry() <= now();
-    if (answer->verdict == proof_verdict::accepted ||
-        (answer->verdict == proof_verdict::unreachable && in_use_expired)) {
-        auto& record = generation(a);
-        record.proven =
-            answer->verdict == proof_verdict::accepted ? policy::proof::broker : policy::proof::local;
-        record.proven_at = now();
-        world_.user(a.name).failure.reset();
-        co_return co_await world_.save(a.name);
-    }
-
-    bool in_use_works = false;
-    if (current && answer->verdict != proof_verdict::unreachable) {
-        const auto directory = outside.store.generation_directory(a.name, current->id);
-        const auto in_use = co_await outside.proof.ask(proof_of(exposure, *current, a.name.user, directory));
-        in_use_works = in_use && in_use->verdict == proof_verdict::accepted;
-    }
-    const bool patient = g.collected_at && now() - *g.collected_at < policy::limits::probe_patience;
-    auto why = not_proven(a.name, *answer, in_use_works, patient);
-    io::log(io::severity::warning, io::events::proof_failed, {a.name.exposure, a.name.user, a.generation},
-            why.context);
-    co_return why;
-}
-
 // Complete on disk before one rename puts it in use; repairs go the same way.
 io::task<void> executor::publish(const policy::action& a)
 {

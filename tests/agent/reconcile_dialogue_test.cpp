@@ -133,6 +133,49 @@ BOOST_AUTO_TEST_CASE(a_certificate_that_the_broker_refuses_is_never_switched_to)
     BOOST_TEST(w.platform.users.size() == 2U);
 }
 
+// What is said of a certificate that the broker does not accept, when it says `in_use` of the one in use.
+std::string sentence_of(deploy::proof_verdict fresh, deploy::proof_verdict in_use,
+                        std::chrono::seconds timeout)
+{
+    small_world w;
+    w.reconcile();
+    w.broker.of_generation[w.kept().current] = in_use;
+    w.broker.verdict = fresh;
+    w.siem().verify = true;
+    w.siem().contact = "other@example.com";
+    w.desired.exposures.front().broker = "broker.example.com:9093";
+    const auto report = w.reconcile({.timeout = timeout});
+    BOOST_TEST(!report.converged());
+    BOOST_TEST(w.publisher.current.at("/out/siem") != w.kept().generations.back().id);
+    return w.kept().failure.value().sentence;
+}
+
+BOOST_AUTO_TEST_CASE(a_refusal_is_told_from_a_broker_that_is_away_by_the_pair_in_use)
+{
+    using enum deploy::proof_verdict;
+    using namespace std::chrono_literals;
+    struct row {
+        deploy::proof_verdict fresh;
+        deploy::proof_verdict in_use;
+        std::chrono::seconds timeout;
+        const char* said;
+    };
+    const row rows[] = {
+        {refused_tls, accepted, 60s, "; it accepts the certificate in use, which stays; access may still be"},
+        {refused_tls, accepted, 1h, "; ask the platform's operator why logs-orion-123-siem-"},
+        {not_authorized, refused_tls, 60s, "; nor does it accept the certificate in use, which stays (said"},
+        {not_authorized, unreachable, 60s, "(said the broker); the certificate in use stays; access may"},
+        {unreachable, unreachable, 60s,
+         "did not say whether it accepts the new certificate (said the broker); "
+         "the certificate in use stays; it is asked again"},
+        {unreachable, accepted, 60s, "; it accepts the certificate in use, which stays; it is asked again"},
+    };
+    for (const auto& r : rows) {
+        const auto said = sentence_of(r.fresh, r.in_use, r.timeout);
+        BOOST_TEST(said.find(r.said) != std::string::npos, said);
+    }
+}
+
 BOOST_AUTO_TEST_CASE(a_delete_is_believed_when_a_read_says_404)
 {
     small_world w;

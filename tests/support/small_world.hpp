@@ -254,11 +254,15 @@ private:
 class memory_broker final : public deploy::broker_proof {
 public:
     deploy::proof_verdict verdict = deploy::proof_verdict::accepted;
-    int refusals = 0;  // so many askings are refused first
+    std::map<std::string, deploy::proof_verdict> of_generation;  // other than `verdict`
+    int refusals = 0;                                            // so many askings are refused first
 
-    io::task<deploy::proof_answer> ask(deploy::proof_request) override
+    io::task<deploy::proof_answer> ask(deploy::proof_request request) override
     {
         if (refusals-- > 0) co_return deploy::proof_answer{deploy::proof_verdict::not_authorized, "not yet"};
+        for (const auto& [id, other] : of_generation)
+            if (request.key_file.find(id) != std::string::npos)
+                co_return deploy::proof_answer{other, "said the broker"};
         co_return deploy::proof_answer{verdict, "said the broker"};
     }
 };
