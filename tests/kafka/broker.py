@@ -22,6 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "exposure-agent-tests"
 START_LIMIT = 90  # seconds; the JVM and the broker's start on two busy cores
 COMMAND_LIMIT = 60
+FETCH_LIMIT = 300  # about 60 MB, once
 
 SERVER_PROPERTIES = """\
 process.roles=broker,controller
@@ -77,17 +78,25 @@ def libraries():
     with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
         shutil.copy(pom, scratch)  # Maven writes beside its pom
         fetched = pathlib.Path(scratch, "lib")
-        done = subprocess.run(
-            ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={fetched}"],
-            cwd=scratch, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise Unavailable("Maven could not fetch Kafka: " + (done.stdout + done.stderr)[-2000:])
+        fetch(scratch, fetched)
         try:
             fetched.rename(target)
         except OSError:
             if not target.is_dir():  # else another run was first
                 raise
     return target
+
+
+def fetch(directory, into):
+    try:
+        done = subprocess.run(
+            ["mvn", "-q", "-B", "-Dstyle.color=never", "dependency:copy-dependencies", f"-DoutputDirectory={into}"],
+            cwd=directory, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False, timeout=FETCH_LIMIT)
+    except subprocess.TimeoutExpired as expired:
+        raise Unavailable(f"Maven could not fetch Kafka within {FETCH_LIMIT} s") from expired
+    if done.returncode != 0:
+        said = (done.stdout + done.stderr).partition("[ERROR] ")[2].splitlines()
+        raise Unavailable("Maven could not fetch Kafka: " + (said[0] if said else f"exit code {done.returncode}"))
 
 
 def free_port():
@@ -130,9 +139,9 @@ class Authority:
 
 
 class Broker:
-    """Starts with the object, ends with `stop` (or the with statement)."""
+    """Starts with the object, ends with `stop` (or the with statement). `properties`: more lines for the broker's."""
 
-    def __init__(self, client_ca, directory):
+    def __init__(self, client_ca, directory, properties=""):
         self._jars = libraries()
         self.directory = pathlib.Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
@@ -140,7 +149,7 @@ class Broker:
         self.ca_file = self._authority.certificate
         self._ports = {name: free_port() for name in ("tls_port", "plain_port", "controller_port")}
         self.address = f"localhost:{self._ports['tls_port']}"
-        self._configure(pathlib.Path(client_ca).resolve())
+        self._configure(pathlib.Path(client_ca).resolve(), properties)
         self._process = self._control = None
         self._lock = threading.Lock()
         try:
@@ -212,11 +221,11 @@ class Broker:
     def log(self):
         return (self.directory / "broker.log").read_text(errors="replace")
 
-    def _configure(self, client_ca):
+    def _configure(self, client_ca, properties):
         private, certificate = self._authority.issue("localhost", usage="serverAuth", names="DNS:localhost")
         (self.directory / "broker.pem").write_text(private.read_text() + certificate.read_text())
         (self.directory / "server.properties").write_text(
-            SERVER_PROPERTIES.format(directory=self.directory, client_ca=client_ca, **self._ports))
+            SERVER_PROPERTIES.format(directory=self.directory, client_ca=client_ca, **self._ports) + properties)
         (self.directory / "log4j.properties").write_text(LOG_PROPERTIES)
 
     def _listens(self):

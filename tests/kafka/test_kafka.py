@@ -71,7 +71,7 @@ def tearDownModule():
         stage.stop()
 
 
-def probe(key, certificate, topic, group, broker=None, ca_file=None):
+def probe(key, certificate, topic, group, broker=None, ca_file=None, limit_ms=PROBE_LIMIT_MS):
     """The verdict and the evidence of exposure-agent-probe."""
     request = {
         "broker": broker or stage.broker.address,
@@ -80,7 +80,7 @@ def probe(key, certificate, topic, group, broker=None, ca_file=None):
         "certificate_file": str(certificate),
         "topic": topic,
         "group": group,
-        "timeout_ms": PROBE_LIMIT_MS,
+        "timeout_ms": limit_ms,
     }
     done = subprocess.run([harness.built("exposure-agent-probe")], input=json.dumps(request), capture_output=True,
                           text=True, check=True, timeout=PROBE_LIMIT_MS / 1000 + 10)
@@ -140,6 +140,19 @@ class ProbeTest(unittest.TestCase):
         verdict, evidence = probe(*self.good, topic=self.topic, group="siem", ca_file=stage.authority.certificate)
         self.assertEqual(verdict, "unreachable")
         self.assertIn("broker_ca_file", evidence)
+
+
+class NewBrokerTest(unittest.TestCase):
+    def test_no_group_has_a_coordinator_yet(self):
+        """As on a broker of a few seconds: its offsets topic is still being made."""
+        with kafka.Broker(stage.authority.certificate, stage.directory / "new",
+                          "offsets.topic.replication.factor=3\n") as broker:
+            broker.command("topic", "logs-new")
+            broker.command("grant", "probe-new", "logs-new", "siem")
+            verdict, evidence = probe(*stage.authority.issue("probe-new"), "logs-new", "siem", broker.address,
+                                      broker.ca_file, limit_ms=4000)
+        self.assertEqual(verdict, "unreachable")
+        self.assertIn("takes the certificate and shows topic logs-new, but group siem has no coordinator yet", evidence)
 
 
 class Consumer:
