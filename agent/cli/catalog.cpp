@@ -1,10 +1,10 @@
-#include "agent/cli/exit_codes.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/terminal.hpp"
 #include "agent/cli/verbs.hpp"
 #include "agent/disk/read_file.hpp"
 #include "agent/platform/catalog_client.hpp"
 #include "config/scalars.hpp"
+#include "policy/exit_code.hpp"
 #include "policy/limits.hpp"
 
 #include <boost/json.hpp>
@@ -67,7 +67,7 @@ int show_state(const globals& common, const platform::request_state& state, cons
     else
         std::cout << id << ": " << state.text << (state.details.empty() ? "" : " (" + state.details + ")")
                   << "\n";
-    return state.finished && !state.succeeded ? exit_code::failed : exit_code::done;
+    return state.finished && !state.succeeded ? policy::exit_code::failed : policy::exit_code::done;
 }
 
 // Waiting does not make a request that the platform does not know appear.
@@ -92,9 +92,9 @@ io::awaitable<int> follow(service::application& app, platform::catalog_client& c
         if (app.clock().now() + std::chrono::ceil<policy::span>(pause) > deadline) {
             std::cerr << "\nexposure-agent: request " << id
                       << " has not ended in time; look again with `catalog show " << id << "`\n";
-            co_return exit_code::failed;
+            co_return policy::exit_code::failed;
         }
-        if (auto slept = co_await app.clock().sleep_for(pause); !slept) co_return exit_code::failed;
+        if (auto slept = co_await app.clock().sleep_for(pause); !slept) co_return policy::exit_code::failed;
         pause = std::min<std::chrono::milliseconds>(pause * 3 / 2, rarest_look);
     }
 }
@@ -115,12 +115,12 @@ io::awaitable<int> submit(service::application& app, platform::catalog_client& c
     auto id = co_await catalog.submit(options.item, options.business_group, data);
     if (!id) {
         const int code = report_failure(id.error());
-        co_return id.error().code == policy::errc::no_answer ? exit_code::failed : code;
+        co_return id.error().code == policy::errc::no_answer ? policy::exit_code::failed : code;
     }
     if (id->empty()) {
         std::cerr << "exposure-agent: the request was accepted, but the catalog service did not say its id: "
                      "look in the portal\n";
-        co_return options.wait ? exit_code::failed : exit_code::done;
+        co_return options.wait ? policy::exit_code::failed : policy::exit_code::done;
     }
     if (!options.wait) {
         if (common.json)
@@ -129,7 +129,7 @@ io::awaitable<int> submit(service::application& app, platform::catalog_client& c
                       << "\n";
         else
             std::cout << *id << "\n";
-        co_return exit_code::done;
+        co_return policy::exit_code::done;
     }
     co_return co_await follow(app, catalog, common, *id, patience);
 }
@@ -143,7 +143,7 @@ int catalog_template(const globals& common, const catalog_options& options)
             const auto form = co_await catalog.request_template(options.item, options.business_group);
             if (!form) co_return report_failure(form.error());
             std::cout << *form << "\n";
-            co_return exit_code::done;
+            co_return policy::exit_code::done;
         });
 }
 
@@ -184,7 +184,7 @@ int action_form(const globals& common, const action_options& options)
                             const auto form = co_await catalog.action_form(options.resource, options.action);
                             if (!form) co_return report_failure(form.error());
                             std::cout << *form << "\n";
-                            co_return exit_code::done;
+                            co_return policy::exit_code::done;
                         });
 }
 
@@ -215,7 +215,7 @@ int action_values(const globals& common, const action_options& options)
                                                      {"values", values},
                                                      {"missing", missing}})
                           << "\n";
-            co_return missing.empty() ? exit_code::done : exit_code::failed;
+            co_return missing.empty() ? policy::exit_code::done : policy::exit_code::failed;
         });
 }
 

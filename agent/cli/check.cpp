@@ -1,7 +1,7 @@
-#include "agent/cli/exit_codes.hpp"
 #include "agent/cli/verbs.hpp"
 #include "config/load.hpp"
 #include "config/schema.hpp"
+#include "policy/exit_code.hpp"
 
 #include <boost/json.hpp>
 
@@ -40,23 +40,23 @@ int check(const globals& common)
                                                    {"mistakes", listed(loaded.mistakes)},
                                                    {"warnings", listed(loaded.warnings)}})
                   << "\n";
-        return loaded.state ? exit_code::done : exit_code::configuration;
+        return loaded.state ? policy::exit_code::done : policy::exit_code::configuration;
     }
     for (const auto& warning : loaded.warnings)
         std::cerr << config::to_string(warning) << " (warning)\n";
     for (const auto& mistake : loaded.mistakes)
         std::cout << config::to_string(mistake) << "\n";
-    if (!loaded.state) return exit_code::configuration;
+    if (!loaded.state) return policy::exit_code::configuration;
     // for scripts to the letter: plural whatever the number
     std::cout << common.config << ": ok (" << loaded.state->exposures.size() << " exposures, "
               << count_users(*loaded.state) << " users)\n";
-    return exit_code::done;
+    return policy::exit_code::done;
 }
 
 int schema()
 {
     std::cout << config::schema() << "\n";
-    return exit_code::done;
+    return policy::exit_code::done;
 }
 
 }  // namespace cli

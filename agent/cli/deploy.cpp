@@ -1,9 +1,9 @@
-#include "agent/cli/exit_codes.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/verbs.hpp"
 #include "agent/deploy/hooks_runner.hpp"
 #include "agent/deploy/spool_drain.hpp"
 #include "agent/disk/file_store.hpp"
+#include "policy/exit_code.hpp"
 
 #include <boost/json.hpp>
 
@@ -17,10 +17,10 @@ int drain(const globals& common, const deploy_options& options)
 {
     if (auto trusted = deploy::refuse_unless_trusted(common.config); !trusted) {
         report_failure(trusted.error());
-        return exit_code::configuration;
+        return policy::exit_code::configuration;
     }
     const auto desired = load_configuration(common);
-    if (!desired) return exit_code::configuration;
+    if (!desired) return policy::exit_code::configuration;
     auto spool = deploy::spool_reader::open(options.spool_directory);
     if (!spool) return report_failure(spool.error());
     service::application app(desired);
@@ -36,7 +36,7 @@ int drain(const globals& common, const deploy_options& options)
         std::cerr << sentence << "\n";
     for (const auto& sentence : report->failed)
         std::cerr << sentence << "\n";
-    return report->failed.empty() ? exit_code::done : exit_code::failed;
+    return report->failed.empty() ? policy::exit_code::done : policy::exit_code::failed;
 }
 
 }  // namespace
@@ -58,14 +58,14 @@ int deploy(const globals& common, const deploy_options& options)
 int takeover(const globals& common)
 {
     const auto desired = load_configuration(common);
-    if (!desired) return exit_code::configuration;
+    if (!desired) return policy::exit_code::configuration;
     service::application app(desired);
     if (auto taken = app.take_state_directory(); !taken) return report_failure(taken.error());
     if (auto accepted = app.store().take_over(); !accepted) return report_failure(accepted.error());
     std::cout << "This machine owns the state directory now. Make sure that the machine it was copied from "
                  "has stopped:\n"
                  "two agents with one login and one owner undo each other's work.\n";
-    return exit_code::done;
+    return policy::exit_code::done;
 }
 
 }  // namespace cli

@@ -1,8 +1,8 @@
 #include "agent/cli/doctor_checks.hpp"
-#include "agent/cli/exit_codes.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/table.hpp"
 #include "agent/cli/verbs.hpp"
+#include "policy/exit_code.hpp"
 
 #include <boost/json.hpp>
 
@@ -50,13 +50,13 @@ void print_text(const std::vector<finding>& findings)
 int doctor(const globals& common)
 {
     const auto desired = load_configuration(common);
-    if (!desired) return exit_code::configuration;
+    if (!desired) return policy::exit_code::configuration;
     std::vector<finding> findings = check_host(*desired);
     const int looked = look(common, [&](service::application& app) -> io::awaitable<int> {
         co_await check_platform(app, findings);
-        co_return exit_code::done;
+        co_return policy::exit_code::done;
     });
-    if (looked == exit_code::busy)
+    if (looked == policy::exit_code::busy)
         findings.push_back({"state directory", verdict::failed, "another agent holds it",
                             "wait until it has ended, or stop it"});
     if (common.json)
@@ -65,7 +65,7 @@ int doctor(const globals& common)
         print_text(findings);
     const bool found =
         std::ranges::any_of(findings, [](const finding& f) { return f.verdict == verdict::failed; });
-    return found ? exit_code::failed : exit_code::done;
+    return found ? policy::exit_code::failed : policy::exit_code::done;
 }
 
 }  // namespace cli

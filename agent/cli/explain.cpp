@@ -1,11 +1,11 @@
 #include "policy/explain.hpp"
 
-#include "agent/cli/exit_codes.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/verbs.hpp"
 #include "agent/reconcile/preview.hpp"
 #include "agent/reconcile/run.hpp"
 #include "policy/dates.hpp"
+#include "policy/exit_code.hpp"
 
 #include <boost/json.hpp>
 
@@ -69,7 +69,7 @@ int explain(const globals& common, const std::string& text)
             std::cout << boost::json::serialize(to_json(explained)) << "\n";
         else
             print(explained);
-        co_return exit_code::done;
+        co_return policy::exit_code::done;
     });
 }
 

@@ -1,4 +1,3 @@
-#include "agent/cli/exit_codes.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/terminal.hpp"
 #include "agent/cli/verbs.hpp"
@@ -7,6 +6,7 @@
 #include "agent/platform/login_listener.hpp"
 #include "crypto/digest.hpp"
 #include "policy/dates.hpp"
+#include "policy/exit_code.hpp"
 #include "policy/limits.hpp"
 
 #include <boost/json.hpp>
@@ -94,7 +94,7 @@ policy::result<crypto::secret> obtain_code(const globals& common, const policy::
 int login(const globals& common, const login_options& options)
 {
     const auto desired = load_configuration(common);
-    if (!desired) return exit_code::configuration;
+    if (!desired) return policy::exit_code::configuration;
     if (desired->identity.access_token) return report_failure(external_source());
     boost::json::object arguments{{"force", options.force}};
     if (!options.refresh_token_file.empty()) {
@@ -117,7 +117,7 @@ int logout(const globals& common)
 int token(const globals& common)
 {
     const auto desired = load_configuration(common);
-    if (!desired) return exit_code::configuration;
+    if (!desired) return policy::exit_code::configuration;
     service::application app(desired);
     policy::result<platform::login_status> status = policy::failure{};
     app.run([](service::application& a, policy::result<platform::login_status>& into) -> io::awaitable<void> {
@@ -141,7 +141,7 @@ int token(const globals& common)
                          {"subject", status->subject.empty() ? boost::json::value(nullptr)
                                                              : boost::json::value(status->subject)}})
                   << "\n";
-        return exit_code::done;
+        return policy::exit_code::done;
     }
     std::cout << "login                 " << platform::name_of(status->state)
               << (status->subject.empty() ? "" : " (" + status->subject + ")") << "\n"
@@ -149,7 +149,7 @@ int token(const globals& common)
               << "access token expires  " << text(status->access_token_expires_at) << "\n"
               << "last refresh          " << text(status->last_refresh_at) << "\n";
     if (!status->sentence.empty()) std::cout << status->sentence << "\n";
-    return exit_code::done;
+    return policy::exit_code::done;
 }
 
 }  // namespace cli

@@ -1,8 +1,8 @@
 #include "agent/cli/options.hpp"
 
 #include "agent/cli/completion.hpp"
-#include "agent/cli/exit_codes.hpp"
 #include "agent/cli/verbs.hpp"
+#include "policy/exit_code.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -147,7 +147,7 @@ void add_host(CLI::App& app, session& s)
     add(app, s, "completion", "Shell completion",
         [&app, shell] {
             std::cout << completion_script(app, *shell);
-            return exit_code::done;
+            return policy::exit_code::done;
         })
         ->add_option("shell", *shell, "bash, zsh or fish")
         ->required()
@@ -255,7 +255,7 @@ int main(int argc, char** argv)
     try {
         app.parse(argc, argv);
     } catch (const CLI::ParseError& e) {
-        return app.exit(e) == 0 ? exit_code::done : exit_code::usage;
+        return app.exit(e) == 0 ? policy::exit_code::done : policy::exit_code::usage;
     }
     s.common.json = s.output == "json";
     s.common.log_level = levels.at(s.level);
@@ -265,7 +265,7 @@ int main(int argc, char** argv)
         return s.verb();
     } catch (const std::exception& bug) {
         std::cerr << "exposure-agent: internal error: " << bug.what() << "\n";
-        return exit_code::failed;
+        return policy::exit_code::failed;
     }
 }
 

@@ -1,4 +1,3 @@
-#include "agent/cli/exit_codes.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/table.hpp"
 #include "agent/cli/verbs.hpp"
@@ -6,6 +5,7 @@
 #include "agent/reconcile/preview.hpp"
 #include "agent/reconcile/run.hpp"
 #include "policy/dates.hpp"
+#include "policy/exit_code.hpp"
 
 #include <boost/json.hpp>
 
@@ -132,11 +132,13 @@ int plan(const globals& common, const plan_options& options)
         else if (preview.unreached.size() < world.desired().exposures.size() ||
                  world.desired().exposures.empty())
             print(preview, credentials, *only, app.clock().now());
-        if (const int code = reconcile::exit_code(preview.reach); code != exit_code::done) co_return code;
+        if (const int code = reconcile::exit_code(preview.reach); code != policy::exit_code::done)
+            co_return code;
         const bool pending =
             std::ranges::any_of(preview.changes, [&](const auto& c) { return shown(c.name, *only); }) ||
             std::ranges::any_of(credentials, &reconcile::credential_outlook::pending);
-        co_return pending&& options.detailed_exitcode ? exit_code::changes_pending : exit_code::done;
+        co_return pending&& options.detailed_exitcode ? policy::exit_code::changes_pending
+                                                      : policy::exit_code::done;
     });
 }
 

@@ -1,11 +1,11 @@
 #include "agent/cli/setup.hpp"
 
-#include "agent/cli/exit_codes.hpp"
 #include "agent/cli/progress.hpp"
 #include "agent/deploy/spool.hpp"
 #include "agent/service/control_client.hpp"
 #include "agent/service/operations.hpp"
 #include "config/load.hpp"
+#include "policy/exit_code.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -107,7 +107,7 @@ policy::result<std::set<policy::user_name>> parse_names(const std::vector<std::s
 int report_failure(const policy::failure& failed)
 {
     std::cerr << "exposure-agent: " << failed.context << "\n";
-    return service::exit_code_of(failed);
+    return policy::exit_code::of(failed.code);
 }
 
 int show_answer(const globals& common, const boost::json::object& answer)
@@ -117,7 +117,7 @@ int show_answer(const globals& common, const boost::json::object& answer)
         std::cout << boost::json::serialize(answer) << "\n";
         return code;
     }
-    auto& out = code == exit_code::done ? std::cout : std::cerr;
+    auto& out = code == policy::exit_code::done ? std::cout : std::cerr;
     for (const auto& message : answer.at("messages").as_array())
         out << message.as_string().c_str() << "\n";
     return code;
@@ -126,7 +126,7 @@ int show_answer(const globals& common, const boost::json::object& answer)
 int perform(const globals& common, const std::string& verb, boost::json::object arguments)
 {
     const auto desired = load_configuration(common);
-    if (!desired) return exit_code::configuration;
+    if (!desired) return policy::exit_code::configuration;
     auto answer = ask_daemon(*desired, verb, arguments, daemon_patience);
     if (!answer) return report_failure(answer.error());
     if (*answer) return show_answer(common, **answer);
@@ -136,7 +136,7 @@ int perform(const globals& common, const std::string& verb, boost::json::object 
 int look(const globals& common, std::function<io::awaitable<int>(service::application&)> work)
 {
     const auto desired = load_configuration(common);
-    if (!desired) return exit_code::configuration;
+    if (!desired) return policy::exit_code::configuration;
     const auto daemon = ask_daemon(*desired, "ping", {}, daemon_greeting);
     if (!daemon) return report_failure(daemon.error());
     service::application_options options;
@@ -147,7 +147,7 @@ int look(const globals& common, std::function<io::awaitable<int>(service::applic
     service::application app(desired, std::move(options));
     if (!*daemon)
         if (auto taken = app.take_state_directory(); !taken) return report_failure(taken.error());
-    int code = exit_code::failed;
+    int code = policy::exit_code::failed;
     app.run([](service::application& a, std::function<io::awaitable<int>(service::application&)> job,
                int& into) -> io::awaitable<void> { into = co_await job(a); }(app, std::move(work), code));
     return code;

@@ -1,4 +1,3 @@
-#include "agent/cli/exit_codes.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/table.hpp"
 #include "agent/cli/verbs.hpp"
@@ -7,6 +6,7 @@
 #include "agent/service/status_view.hpp"
 #include "policy/about.hpp"
 #include "policy/dates.hpp"
+#include "policy/exit_code.hpp"
 
 #include <boost/json.hpp>
 
@@ -73,7 +73,7 @@ void print_remarks(const service::status_view& view, policy::instant now)
                       << until(r.delete_at, now) << "\n";
     }
     for (const auto& c : view.credentials)
-        if (!c.last_error.empty()) std::cout << "credential " << c.name << ": " << c.last_error << "\n";
+        if (!c.last_error.empty()) std::cout << policy::about("credential " + c.name, c.last_error) << "\n";
 }
 
 void print(const service::status_view& view, policy::instant now)
@@ -112,7 +112,8 @@ io::awaitable<int> show_once(service::application& app, const globals& common, c
         std::cout << boost::json::serialize(service::to_json(view)) << std::endl;
     else
         print(view, now);
-    co_return options.check&& service::needs_attention(view) ? exit_code::failed : exit_code::done;
+    co_return options.check&& service::needs_attention(view) ? policy::exit_code::failed
+                                                             : policy::exit_code::done;
 }
 
 io::awaitable<int> show(service::application& app, const globals& common, const status_options& options,
@@ -134,9 +135,9 @@ int status(const globals& common, const status_options& options)
     const auto only = parse_names(options.names);
     if (!only) return report_failure(only.error());
     const auto desired = load_configuration(common);
-    if (!desired) return exit_code::configuration;
+    if (!desired) return policy::exit_code::configuration;
     service::application app(desired);
-    int code = exit_code::failed;
+    int code = policy::exit_code::failed;
     app.run([](service::application& a, const globals& c, const status_options& o,
                const std::set<policy::user_name>& names, int& into) -> io::awaitable<void> {
         into = co_await show(a, c, o, names);

@@ -1,10 +1,10 @@
-#include "agent/cli/exit_codes.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/table.hpp"
 #include "agent/cli/verbs.hpp"
 #include "agent/io/async.hpp"
 #include "agent/reconcile/look.hpp"
 #include "policy/dates.hpp"
+#include "policy/exit_code.hpp"
 
 #include <boost/json.hpp>
 
@@ -80,7 +80,7 @@ io::awaitable<int> list_users(service::application& app, policy::desired_exposur
     if (seen.instances.empty()) std::cerr << "exposure " << exposure.name << ": the tenant has no instance\n";
     for (const auto& user : seen.users)
         into.push_back(classify(app.world().stored(), exposure.name, user));
-    co_return exit_code::done;
+    co_return policy::exit_code::done;
 }
 
 const policy::desired_exposure* find_exposure(const policy::desired_state& desired, const std::string& name)
@@ -119,10 +119,10 @@ io::awaitable<int> delete_one(service::application& app, platform::exposure_addr
     if (left || left.error().code != policy::errc::not_found) {
         std::cerr << "exposure-agent: exposure " << address.name << ": user " << id
                   << " is still there after its deletion\n";
-        co_return exit_code::failed;
+        co_return policy::exit_code::failed;
     }
     std::cout << "deleted " << id << "\n";
-    co_return exit_code::done;
+    co_return policy::exit_code::done;
 }
 
 io::awaitable<int> delete_users(service::application& app, const globals& common,
@@ -157,7 +157,7 @@ io::awaitable<int> delete_users(service::application& app, const globals& common
                 {.code = policy::errc::usage,
                  .context = "not confirmed, nothing was deleted (say --yes where nobody can be asked)"});
     }
-    int worst = exit_code::done;
+    int worst = policy::exit_code::done;
     for (const auto& row : rows)
         worst = std::max(worst, co_await delete_one(app, reconcile::address_of(exposure),
                                                     seen.instances.front().id, row.user.id));
@@ -173,7 +173,7 @@ int users(const globals& common, const std::string& only)
             co_return report_failure(no_such_exposure(only));
         if (auto loaded = co_await app.world().load(); !loaded) co_return report_failure(loaded.error());
         std::vector<listed_user> rows;
-        int worst = exit_code::done;
+        int worst = policy::exit_code::done;
         for (const auto& exposure : app.desired().exposures)
             if (only.empty() || only == exposure.name)
                 worst = std::max(worst, co_await list_users(app, exposure, rows));
@@ -184,7 +184,7 @@ int users(const globals& common, const std::string& only)
             std::cout << boost::json::serialize(
                              object{{"schema", "exposure-agent.users/v1"}, {"users", std::move(list)}})
                       << "\n";
-        } else if (worst == exit_code::done || !rows.empty()) {
+        } else if (worst == policy::exit_code::done || !rows.empty()) {
             print(rows);
         }
         co_return worst;
@@ -203,7 +203,7 @@ int instances(const globals& common)
     return look(common, [&](service::application& app) -> io::awaitable<int> {
         array list;
         table shown({"EXPOSURE", "ID", "NAME", "STATUS"});
-        int worst = exit_code::done;
+        int worst = policy::exit_code::done;
         for (const auto& exposure : app.desired().exposures) {
             auto found = co_await app.api().list_instances(reconcile::address_of(exposure));
             if (!found) {
@@ -223,8 +223,9 @@ int instances(const globals& common)
                                                        {"instances", std::move(list)}})
                       << "\n";
         else
-            std::cout << (shown.empty() && worst == exit_code::done ? "No exposure has an instance yet.\n"
-                                                                    : shown.text());
+            std::cout << (shown.empty() && worst == policy::exit_code::done
+                              ? "No exposure has an instance yet.\n"
+                              : shown.text());
         co_return worst;
     });
 }

@@ -177,16 +177,18 @@ io::awaitable<credentials_outcome> keep_credentials(credential_ports ports, poli
             const auto kept = co_await keep_one(ports, c, due, record);
             if (!kept && kept.error().code == policy::errc::stopping) co_return outcome;
             note(record, kept, ports.clock.now(), policy::entry_fingerprint(c));
-            if (!kept) outcome.failed.emplace(c.name, kept.error().context);
-            if (!kept && before.last_error != kept.error().context)
+            if (!kept) outcome.failed.emplace(c.name, kept.error());
+            // who asked for all is told of failures by the answer
+            if (!kept && which == fetch::due && before.last_error != kept.error().context)
                 io::log(io::severity::warning, io::events::credential_failed, {"", c.name},
                         kept.error().context);
             if (record != before) {
                 auto saved = co_await io::offload(
                     ports.pool, [&] { return disk::save_credential_record(ports.paths, c.name, record); });
-                if (!saved) outcome.failed.emplace(c.name, saved.error().context);
+                if (!saved) outcome.failed.emplace(c.name, saved.error());
             }
         }
+        if (!outcome.failed.contains(c.name)) ++outcome.kept;
         const auto next = policy::fetch_due_at(c, credential_facts_of(c, record));
         outcome.wake_at = std::min(outcome.wake_at.value_or(next), next);
     }

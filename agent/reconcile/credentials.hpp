@@ -29,8 +29,9 @@ struct credential_ports {
 enum class fetch { due, all };
 
 struct credentials_outcome {
-    std::map<std::string, std::string> failed;  // name and sentence
-    std::optional<policy::instant> wake_at;     // when the next one is due
+    std::map<std::string, policy::failure> failed;  // by name
+    std::size_t kept = 0;                           // fetched, or not due
+    std::optional<policy::instant> wake_at;         // when the next one is due
 };
 
 io::awaitable<credentials_outcome> keep_credentials(credential_ports, policy::desired_state, fetch);

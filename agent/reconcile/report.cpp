@@ -1,25 +1,10 @@
 #include "agent/reconcile/report.hpp"
 
+#include "policy/exit_code.hpp"
+
 #include <algorithm>
 
 namespace reconcile {
-namespace {
-
-bool is_login(policy::errc code)
-{
-    using policy::errc;
-    return code == errc::login_required || code == errc::client_refused || code == errc::unauthorized ||
-           code == errc::token_source;
-}
-
-bool is_unreached(policy::errc code)
-{
-    using policy::errc;
-    return code == errc::not_resolved || code == errc::not_connected || code == errc::untrusted ||
-           code == errc::no_answer || code == errc::timed_out;
-}
-
-}  // namespace
 
 bool report::converged() const
 {
@@ -29,14 +14,15 @@ bool report::converged() const
 
 int exit_code(const report& r) noexcept
 {
-    constexpr int done = 0, failed = 1, unreached = 69, login = 77;
-    if (r.converged()) return done;
-    const auto any = [&](auto predicate) {
-        return std::ranges::any_of(r.exposures, [&](const auto& e) { return predicate(e.second.code); });
+    namespace code = policy::exit_code;
+    if (r.converged()) return code::done;
+    const auto any = [&r](int wanted) {
+        const auto is = [wanted](const auto& entry) { return code::of(entry.second.code) == wanted; };
+        return std::ranges::any_of(r.exposures, is) || std::ranges::any_of(r.credentials, is);
     };
-    if (any(is_login)) return login;
-    if (r.reached == 0 && any(is_unreached)) return unreached;
-    return failed;
+    if (any(code::login)) return code::login;
+    if (r.reached == 0 && any(code::unreachable)) return code::unreachable;
+    return code::failed;
 }
 
 }  // namespace reconcile

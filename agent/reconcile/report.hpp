@@ -22,15 +22,15 @@ struct user_report {
 
 struct report {
     std::vector<user_report> users;
-    std::map<std::string, policy::failure> exposures;  // that could not be looked at
-    std::map<std::string, std::string> incidents;      // exposures that wait for a person
-    std::size_t reached = 0;                           // exposures that answered
-    std::map<std::string, std::string> credentials;    // that failed: name and sentence
+    std::map<std::string, policy::failure> exposures;    // that could not be looked at
+    std::map<std::string, std::string> incidents;        // exposures that wait for a person
+    std::map<std::string, policy::failure> credentials;  // that failed
+    std::size_t reached = 0;                             // exposures and credentials that were answered
 
     bool converged() const;
 };
 
-// The contract's exit code: 0 done, 1 something failed, 69 nothing could be reached, 77 login.
+// The contract's exit code: 69 says that nothing was reached, 1 that others were served.
 int exit_code(const report&) noexcept;
 
 }  // namespace reconcile

@@ -5,6 +5,7 @@
 #include "agent/platform/oauth_tokens.hpp"
 #include "agent/reconcile/run.hpp"
 #include "policy/about.hpp"
+#include "policy/exit_code.hpp"
 
 #include <boost/json.hpp>
 
@@ -62,8 +63,8 @@ object answer_of(const reconcile::report& report)
         if (!user.converged && !report.exposures.contains(user.name.exposure))
             messages.emplace_back(policy::about(user.name, user.sentence));
     }
-    for (const auto& [name, sentence] : report.credentials)
-        messages.emplace_back("credential " + name + ": " + sentence);
+    for (const auto& [name, failed] : report.credentials)
+        messages.emplace_back(policy::about("credential " + name, failed.context));
     if (messages.empty())
         messages.emplace_back(std::to_string(report.users.size()) +
                               (report.users.size() == 1 ? " user is" : " users are") + " as the file wants");
@@ -123,8 +124,11 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
     if (auto* oauth = app_.oauth())
         (void)co_await oauth->refresh_if_due(platform::oauth_tokens::asked_by::person);
     auto report = co_await reconcile::run(app_.world(), options, listener_);
-    if (options.only.empty())
-        report.credentials = (co_await keep_credentials(app_, reconcile::fetch::all)).failed;
+    if (options.only.empty()) {
+        auto credentials = co_await keep_credentials(app_, reconcile::fetch::all);
+        report.credentials = std::move(credentials.failed);
+        report.reached += credentials.kept;
+    }
     co_return answer_of(report);
 }
 
@@ -290,33 +294,8 @@ io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app,
 
 object answer_of(const policy::failure& failed)
 {
-    return {{"exit", exit_code_of(failed)}, {"messages", array{boost::json::string(failed.context)}}};
-}
-
-int exit_code_of(const policy::failure& failed) noexcept
-{
-    using policy::errc;
-    switch (failed.code) {
-        case errc::usage:
-            return 64;
-        case errc::not_resolved:
-        case errc::not_connected:
-        case errc::untrusted:
-        case errc::no_answer:
-        case errc::timed_out:
-            return 69;
-        case errc::busy:
-            return 75;
-        case errc::login_required:
-        case errc::client_refused:
-        case errc::unauthorized:
-        case errc::token_source:
-            return 77;
-        case errc::config:
-            return 78;
-        default:
-            return 1;
-    }
+    return {{"exit", policy::exit_code::of(failed.code)},
+            {"messages", array{boost::json::string(failed.context)}}};
 }
 
 }  // namespace service

@@ -45,7 +45,4 @@ io::awaitable<reconcile::credentials_outcome> keep_credentials(application&, rec
 // The answer to a failure: its exit code and its sentence.
 boost::json::object answer_of(const policy::failure&);
 
-// The contract's exit code of a failure (section 4).
-int exit_code_of(const policy::failure&) noexcept;
-
 }  // namespace service

@@ -5,12 +5,14 @@ so that every test file can also be run by hand: python3 tests/e2e/test_somethin
 """
 
 import base64
+import contextlib
 import http.client
 import json
 import os
 import pathlib
 import shutil
 import signal
+import socket
 import ssl
 import subprocess
 import tempfile
@@ -36,6 +38,26 @@ def built(program):
     if not path.exists():
         raise unittest.SkipTest(f"{path} is not built")
     return path
+
+
+class UnixConnection(http.client.HTTPConnection):
+    """HTTP over a Unix socket: the control socket, a metrics listener."""
+
+    def __init__(self, path):
+        super().__init__("localhost", timeout=RUN_TIMEOUT)
+        self.path = str(path)
+
+    def connect(self):
+        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.sock.settimeout(self.timeout)
+        self.sock.connect(self.path)
+
+
+def scrape(listener):
+    """The metrics that a daemon shows on its Unix socket."""
+    with contextlib.closing(UnixConnection(listener)) as connection:
+        connection.request("GET", "/metrics")
+        return connection.getresponse().read().decode()
 
 
 def wait_until(condition, timeout=RUN_TIMEOUT, pause=0.02):

@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import stat
 import subprocess
@@ -455,7 +456,7 @@ class CredentialTest(CatalogCase):
         for number, fault in enumerate(faults):
             with self.subTest(fault=number):
                 fault()
-                done = self.reconcile(1)
+                done = self.reconcile(69 if number == 2 else 1)
                 self.assertIn("bucket", done.stderr)
                 self.assertEqual(self.file.read_text(), text)
                 self.assertEqual(self.facts(), before)
@@ -478,6 +479,19 @@ class CredentialTest(CatalogCase):
         self.assertIn("simulated-secret-key", other.read_text())
         self.assertIsNone(self.standing("good")["last_error"])
         self.assertIn("provider-unknown", self.standing("bad")["last_error"])
+
+    def test_exit_codes_without_exposures(self):
+        self.platform.fault(operation="action_values", status=401, body="", times=0)
+        self.reconcile(77)
+        self.platform.clear_faults()
+        self.reconcile(0)
+        self.platform.fault(operation="action_values", close="before", times=0)
+        self.reconcile(69)
+        self.platform.clear_faults()
+        self.agent.run("logout", expect=0)
+        done = self.reconcile(77)
+        self.assertIn("login", done.stderr)
+        self.assertEqual(done.stderr.count("credential bucket"), 1, done.stderr)
 
     def test_a_failed_hook_is_repeated(self):
         self.configure(self.credential(hooks=self.hook("exit 3")))
@@ -520,6 +534,15 @@ class CredentialTest(CatalogCase):
             harness.wait_until(self.file.exists, timeout=20)
             self.show("renewed", "by-itself")
             harness.wait_until(lambda: "by-itself" in self.file.read_text(), timeout=20)
+            listener = str(self.agent.directory / "metrics.sock")
+            updated = int(self.file.stat().st_mtime)
+            metrics = harness.scrape(listener)
+            self.assertIn('exposure_agent_credential_failing{credential="bucket"} 0', metrics)
+            shown = re.search(r'credential_updated_timestamp_seconds{credential="bucket"} (\d+)', metrics)
+            self.assertAlmostEqual(int(shown[1]), updated, delta=2)
+            self.platform.fault(operation="action_values", status=500, body="", times=0)
+            harness.wait_until(lambda: 'credential_failing{credential="bucket"} 1' in harness.scrape(listener), timeout=20)
+            self.assertIn("by-itself", self.file.read_text())
         finally:
             daemon.terminate()
             self.assertEqual(daemon.wait(20), 0)

@@ -15,21 +15,10 @@ import time
 import unittest
 
 import harness
-from harness import Agent, Simulator, wait_until
+from harness import Agent, Simulator, UnixConnection, wait_until
 
 QUICK = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 KILL_AFTER = 5  # seconds that a stop may take
-
-
-class UnixConnection(http.client.HTTPConnection):
-    def __init__(self, path):
-        super().__init__("localhost", timeout=harness.RUN_TIMEOUT)
-        self.path = str(path)
-
-    def connect(self):
-        self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self.sock.settimeout(self.timeout)
-        self.sock.connect(self.path)
 
 
 class DaemonCase(unittest.TestCase):

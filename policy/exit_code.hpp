@@ -1,8 +1,10 @@
 #pragma once
 
+#include "policy/result.hpp"
+
 // Exit codes (contract section 4); those from 64 on are of sysexits.h.
 
-namespace cli::exit_code {
+namespace policy::exit_code {
 
 inline constexpr int done = 0;
 inline constexpr int failed = 1;
@@ -13,4 +15,7 @@ inline constexpr int busy = 75;
 inline constexpr int login = 77;
 inline constexpr int configuration = 78;
 
-}  // namespace cli::exit_code
+// That of a verb which ended with this failure.
+int of(errc) noexcept;
+
+}  // namespace policy::exit_code
