@@ -4,25 +4,36 @@
 #include "crypto/secret.hpp"
 #include "policy/result.hpp"
 
+#include <filesystem>
 #include <optional>
-#include <utility>
+
+// {state_dir}/private/tokens.json: a text that only its owner understands, 0600. A refresh token exists once:
+// what the state directory does not take is kept in a second place, the runtime directory, until it does
+// (failure-modes S2, "save fails"). Calls block.
 
 namespace disk {
 
-// {state_dir}/private/tokens.json: a text that only its owner understands, 0600, in place and on stable
-// storage when save() returns. Calls block.
+struct kept_tokens {
+    crypto::secret text;
+    bool in_place = true;  // false: only the second place has it
+};
+
 class token_file {
 public:
-    explicit token_file(paths where) : where_(std::move(where)) {}
+    // second_place: a directory that exists, or not; empty: there is none.
+    explicit token_file(paths where, std::filesystem::path second_place = {});
 
-    // None: there is no file.
-    [[nodiscard]] policy::result<std::optional<crypto::secret>> load() const;
+    // None: there is no file. Changes nothing: others may be writing.
+    [[nodiscard]] policy::result<std::optional<kept_tokens>> load() const;
+
+    // In place and on stable storage when it succeeds. A failure says where the text is kept meanwhile.
     [[nodiscard]] policy::result<void> save(const crypto::secret&) const;
-    // Gone already is success.
-    [[nodiscard]] policy::result<void> erase() const;
 
 private:
+    [[nodiscard]] policy::result<void> save_aside(const crypto::secret&) const;
+
     paths where_;
+    std::filesystem::path aside_;  // empty: there is no second place
 };
 
 }  // namespace disk

@@ -27,7 +27,7 @@ constexpr const char* name_of(login_state state) noexcept
 struct login_status {
     login_state state = login_state::required;
     bool at_risk = false;  // the outcome of a refresh is not known: it may end with the access token
-    bool unsaved = false;  // the disk refused the tokens: they are held in memory alone
+    bool unsaved = false;  // the state directory lacks the tokens
     std::string sentence;  // what is wrong and what to do; empty: all is well
     std::string subject;   // whom the tokens name; empty: unknown
     std::optional<policy::instant> access_token_expires_at;

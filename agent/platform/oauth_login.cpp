@@ -108,9 +108,8 @@ io::task<void> oauth_tokens::settle_login(token_answer answer, bool force)
     io::crash_point("login.answer.saved");
     if (unsaved_)
         co_return failure{.code = errc::disk,
-                          .context =
-                              "logged in, but the tokens cannot be written: they are held in memory, and "
-                              "writing is tried again"};
+                          .context = "logged in, but the tokens could not be saved: " + unsaved_->context +
+                                     "; saving is tried again"};
     co_return policy::result<void>();
 }
 

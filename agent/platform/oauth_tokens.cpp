@@ -109,10 +109,12 @@ io::task<void> oauth_tokens::load()
     if (loaded_) co_return policy::result<void>();  // another call was faster
     if (!text) co_return text.error();
     if (*text) {
-        auto record = read_tokens((*text)->view());
+        auto record = read_tokens((*text)->text.view());
         if (!record) co_return record.error();
         record_ = std::move(*record);
         worked_on_disk_ = record_.worked;
+        if (!(*text)->in_place)
+            unsaved_ = failure{.code = errc::disk, .context = "they are not in the state directory yet"};
     }
     loaded_ = true;
     co_return policy::result<void>();
@@ -124,8 +126,11 @@ io::task<void> oauth_tokens::save()
     const auto text = write_tokens(record_);
     const bool worked = record_.worked;
     auto saved = co_await io::offload(world_.pool, [&] { return world_.store.save(text); });
-    unsaved_ = !saved;
-    if (saved) worked_on_disk_ = worked;
+    unsaved_.reset();
+    if (saved)
+        worked_on_disk_ = worked;
+    else
+        unsaved_ = saved.error();
     next_save_ = world_.clock.now() + save_pause;
     co_return saved;
 }
@@ -196,7 +201,7 @@ io::task<login_status> oauth_tokens::status()
     const auto& tokens = record_.tokens;
     login_status status{.state = login_state::ok,
                         .at_risk = open_attempts(record_) > 0 && !sending_,
-                        .unsaved = unsaved_,
+                        .unsaved = unsaved_.has_value(),
                         .sentence = {},
                         .subject = record_.subject,
                         .access_token_expires_at = tokens.expires_at,
@@ -215,7 +220,7 @@ io::task<login_status> oauth_tokens::status()
     else if (!can_refresh)
         status.sentence = "the login server gave no refresh token: log in again before " + until;
     else if (unsaved_)
-        status.sentence = "the tokens cannot be written to disk: they are held in memory alone";
+        status.sentence = "the tokens could not be saved: " + unsaved_->context;
     else if (soft_failure_)
         status.sentence = soft_failure_->context;
     co_return status;

@@ -103,7 +103,7 @@ private:
     bool sending_ = false;         // a refresh is under way: its outcome is not unknown yet
     bool access_refused_ = false;  // the current access token was answered 401
     bool worked_on_disk_ = false;  // record_.worked as it was saved
-    bool unsaved_ = false;         // the disk lacks what the record holds
+    std::optional<policy::failure> unsaved_;  // why the state directory lacks what the record holds
     policy::instant next_save_;
 
     // A refresh that could not be sent is tried again later and later; kept in memory alone.

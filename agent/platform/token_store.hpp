@@ -9,15 +9,20 @@
 
 namespace platform {
 
+struct stored_tokens {
+    crypto::secret text;
+    bool in_place = true;  // false: they are yet to be saved where they belong
+};
+
 class token_store {
 public:
     virtual ~token_store() = default;
 
     // None: there never was one. errc::disk.
-    [[nodiscard]] virtual policy::result<std::optional<crypto::secret>> load() = 0;
+    [[nodiscard]] virtual policy::result<std::optional<stored_tokens>> load() = 0;
 
     // On stable storage and readable by us alone when it returns, as a whole or not at all. errc::disk,
-    // disk_full.
+    // disk_full: the sentence says where they are kept instead.
     [[nodiscard]] virtual policy::result<void> save(const crypto::secret&) = 0;
 };
 

@@ -7,7 +7,9 @@
 #include "agent/disk/file_store.hpp"
 #include "agent/disk/state_directory.hpp"
 #include "agent/disk/token_file.hpp"
+#include "agent/io/environment.hpp"
 #include "agent/io/http_beast.hpp"
+#include "agent/io/log.hpp"
 #include "agent/io/process_posix.hpp"
 #include "agent/io/real_clock.hpp"
 #include "agent/platform/exposure_client.hpp"
@@ -27,12 +29,28 @@
 namespace service {
 namespace {
 
+constexpr const char* units_runtime_directory = "/run/exposure-agent";
+
+// The unit's runtime directory, for one-shots beside the unit as well (systemd.exec(5), RuntimeDirectory=).
+std::filesystem::path runtime_directory()
+{
+    const auto given = io::environment("RUNTIME_DIRECTORY").value_or("");
+    return given.empty() ? units_runtime_directory : given.substr(0, given.find(':'));
+}
+
 // The token record's text on disk: the platform room does not know the disk.
 class tokens_on_disk final : public platform::token_store {
 public:
-    explicit tokens_on_disk(disk::paths where) : file_(std::move(where)) {}
+    explicit tokens_on_disk(disk::paths where) : file_(std::move(where), runtime_directory()) {}
 
-    policy::result<std::optional<crypto::secret>> load() override { return file_.load(); }
+    policy::result<std::optional<platform::stored_tokens>> load() override
+    {
+        auto kept = file_.load();
+        if (!kept) return kept.error();
+        if (!*kept) return std::optional<platform::stored_tokens>();
+        return std::optional(
+            platform::stored_tokens{.text = std::move((*kept)->text), .in_place = (*kept)->in_place});
+    }
     policy::result<void> save(const crypto::secret& text) override { return file_.save(text); }
 
 private:
@@ -50,6 +68,15 @@ std::unique_ptr<deploy::hooks> make_hooks(const std::filesystem::path& spool, io
 {
     if (!spool.empty()) return std::make_unique<deploy::spooled_hooks>(clock, spool);
     return std::make_unique<deploy::hooks_runner>(process);
+}
+
+// A refresh token that only memory holds does not end with the process without a word.
+io::awaitable<void> save_tokens_after(io::awaitable<void> work, platform::oauth_tokens* tokens)
+{
+    co_await std::move(work);
+    if (!tokens) co_return;
+    if (const auto saved = co_await tokens->flush(); !saved)
+        io::log(io::severity::error, "the tokens could not be saved: " + saved.error().context);
 }
 
 }  // namespace
@@ -137,11 +164,12 @@ void application::run(io::awaitable<void> work)
         if (!ec) parts_->stop.request();
     });
     std::exception_ptr bug;
-    boost::asio::co_spawn(parts_->context, std::move(work), [&](std::exception_ptr error) {
-        bug = error;
-        signals.cancel();
-        parts_->http.close_kept();
-    });
+    boost::asio::co_spawn(parts_->context, save_tokens_after(std::move(work), parts_->oauth.get()),
+                          [&](std::exception_ptr error) {
+                              bug = error;
+                              signals.cancel();
+                              parts_->http.close_kept();
+                          });
     parts_->context.run();
     parts_->context.restart();
     if (bug) std::rethrow_exception(bug);

@@ -297,16 +297,57 @@ BOOST_AUTO_TEST_CASE(a_full_disk_changes_nothing)
     BOOST_REQUIRE(store.write_generation(siem, "00000001", crypto::secret("k"), "r"));
 }
 
-BOOST_AUTO_TEST_CASE(tokens_are_kept_and_forgotten)
+BOOST_AUTO_TEST_CASE(tokens_are_kept)
 {
     const disk::token_file tokens(where);
     BOOST_TEST(!tokens.load().value());
     BOOST_REQUIRE(tokens.save(crypto::secret("one")));
     BOOST_REQUIRE(tokens.save(crypto::secret("two")));
-    BOOST_TEST(tokens.load().value()->view() == "two");
-    BOOST_REQUIRE(tokens.erase());
-    BOOST_REQUIRE(tokens.erase());
-    BOOST_TEST(!tokens.load().value());
+    BOOST_TEST(tokens.load().value()->text.view() == "two");
+    BOOST_TEST(tokens.load().value()->in_place);
+}
+
+// A directory in the place of the temporary file keeps anything from being written.
+BOOST_AUTO_TEST_CASE(tokens_that_the_state_directory_does_not_take_are_kept_aside)
+{
+    const fs::path aside = path("runtime");
+    fs::create_directory(aside);
+    const fs::path obstacle = path("private") / disk::temporary_name("tokens.json");
+    const disk::token_file tokens(where, aside);
+    const auto shown = [&] {
+        const auto kept = tokens.load().value();
+        return std::string(kept->text.view()) + (kept->in_place ? "" : " aside");
+    };
+    BOOST_REQUIRE(tokens.save(crypto::secret("one")));
+    fs::create_directory(obstacle);
+    const auto refused = tokens.save(crypto::secret("two"));
+    BOOST_REQUIRE(!refused);
+    BOOST_TEST(refused.error().context.find("kept in " + aside.string()) != std::string::npos);
+    BOOST_TEST(shown() == "two aside");
+    BOOST_TEST(!tokens.save(crypto::secret("three")));
+    BOOST_TEST(shown() == "three aside");
+    const auto kept = fs::directory_iterator(aside)->path();
+    BOOST_TEST((fs::status(kept).permissions() == (fs::perms::owner_read | fs::perms::owner_write)));
+    BOOST_TEST(disk::token_file(where).load().value()->text.view() == "one");
+
+    // a kill between the writing of the one and the removal of the other
+    fs::copy(kept, path("out-of-date"));
+    fs::remove(obstacle);
+    BOOST_REQUIRE(tokens.save(crypto::secret("four")));
+    BOOST_TEST(fs::is_empty(aside));
+    fs::copy(path("out-of-date"), kept);
+    BOOST_TEST(shown() == "four");
+}
+
+BOOST_AUTO_TEST_CASE(tokens_are_kept_aside_when_there_were_none)
+{
+    fs::create_directory(path("runtime"));
+    fs::create_directory(path("private") / disk::temporary_name("tokens.json"));
+    const disk::token_file tokens(where, path("runtime"));
+    BOOST_TEST(!tokens.save(crypto::secret("one")));
+    BOOST_TEST(tokens.load().value()->text.view() == "one");
+    BOOST_TEST(!disk::token_file(where, path("missing")).save(crypto::secret("two")));
+    BOOST_TEST(!disk::token_file(where, path("missing")).load().value());
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -396,6 +396,18 @@ BOOST_AUTO_TEST_CASE(an_answer_that_cannot_be_saved_is_held_and_saved_later)
     BOOST_CHECK(run(tokens->flush()));
 }
 
+BOOST_AUTO_TEST_CASE(tokens_from_the_second_place_are_saved_where_they_belong)
+{
+    given_login();
+    store.in_place = false;
+    make();
+    BOOST_TEST(status().unsaved);
+    const auto saves = store.saves;
+    BOOST_TEST(current() == "a1");
+    BOOST_TEST(store.saves == saves + 1);
+    BOOST_TEST(!status().unsaved);
+}
+
 BOOST_AUTO_TEST_CASE(a_new_token_that_is_refused_at_once_waits)
 {
     given_login();

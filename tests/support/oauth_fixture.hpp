@@ -20,10 +20,11 @@ namespace support {
 // Keeps the text of the last save; refuses to save on demand.
 class memory_token_store final : public platform::token_store {
 public:
-    policy::result<std::optional<crypto::secret>> load() override
+    policy::result<std::optional<platform::stored_tokens>> load() override
     {
-        if (!text) return std::optional<crypto::secret>();
-        return std::optional<crypto::secret>(crypto::secret(std::string_view(*text)));
+        if (!text) return std::optional<platform::stored_tokens>();
+        return std::optional(
+            platform::stored_tokens{.text = crypto::secret(std::string_view(*text)), .in_place = in_place});
     }
 
     policy::result<void> save(const crypto::secret& record) override
@@ -44,6 +45,7 @@ public:
     }
 
     std::optional<std::string> text;
+    bool in_place = true;
     int saves = 0;
     int refusals = 0;
 };
