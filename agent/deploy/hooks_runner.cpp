@@ -2,6 +2,7 @@
 
 #include "agent/deploy/programs.hpp"
 #include "agent/deploy/unit_state.hpp"
+#include "agent/io/crash_point.hpp"
 #include "agent/io/log_format.hpp"
 #include "policy/dates.hpp"
 #include "policy/limits.hpp"
@@ -128,7 +129,9 @@ io::task<void> hooks_runner::run_one(const hook_run& run, std::size_t index)
     if (is_unit) before = co_await ask_unit(process_, systemctl_, hook.unit);
     if (!before) co_return before.error();
 
+    io::crash_point("hook.before");
     auto outcome = co_await process_.run(std::move(*request));
+    io::crash_point("hook.after");
     if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
     if (!outcome)
         co_return policy::with_context(run.name.text() + ": hook " + describe(hook), outcome.error());

@@ -3,6 +3,7 @@
 #ifdef EXPOSURE_AGENT_CRASH_POINTS
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <fcntl.h>
 #include <signal.h>
@@ -28,13 +29,14 @@ target chosen()
 
 void record(std::string_view name)
 {
+    const auto now = std::chrono::steady_clock::now().time_since_epoch();
     static const char* const file = std::getenv("EXPOSURE_AGENT_CRASH_LOG");
     if (file == nullptr) return;
-    const int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    static const int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd < 0) return;
-    const std::string line = std::string(name) + "\n";
+    const auto at = std::chrono::duration_cast<std::chrono::nanoseconds>(now).count();
+    const std::string line = std::string(name) + " " + std::to_string(at) + "\n";
     [[maybe_unused]] const auto written = write(fd, line.data(), line.size());
-    close(fd);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "agent/io/connect.hpp"
 #include "agent/io/connection_pool.hpp"
+#include "agent/io/crash_point.hpp"
 #include "agent/io/http_message.hpp"
 
 #include <boost/asio/this_coro.hpp>
@@ -47,7 +48,9 @@ awaitable<conversation> converse(connection& line, const crypto::secret& text, b
 {
     limit.on_over([&line] { line.close(); });
     if (!idempotent) limit.finish_within(answer_grace);
+    crash_point("http.send.before");
     const auto sent = co_await line.write(text.view());
+    crash_point("http.send.after");
     if (sent.bytes == 0) {
         if (limit.stopped()) co_return conversation{stopped()};
         if (limit.late())
@@ -62,6 +65,7 @@ awaitable<conversation> converse(connection& line, const crypto::secret& text, b
     if (sent.error) co_return conversation{no_answer("the connection ended while the request was sent")};
 
     auto heard = co_await read_answer(line);
+    crash_point("http.received");
     limit.on_over({});
     if (heard) co_return conversation{.outcome = std::move(heard->response), .may_keep = heard->keep_alive};
     if (limit.over()) co_return conversation{cut_off(limit, idempotent)};
