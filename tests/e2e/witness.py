@@ -1,5 +1,6 @@
-"""What must be true whenever and wherever the program was killed: a reader that never sleeps, and a look at the end."""
+"""What must be true whatever happens to the program: a reader that never sleeps, and a look at what is left."""
 
+import collections
 import contextlib
 import hashlib
 import os
@@ -13,6 +14,34 @@ import harness
 MARK = "[exposure-agent owner=web-01 "
 OTHER_MARK = "[exposure-agent owner=web-02 user=logs/a key=0123456789abcdef]"
 FILES = ("key.pem", "cert.pem", "chain.pem", "fullchain.pem")
+
+# What went wrong, by kinds: the columns of the table that survival.py prints.
+LOST_KEY = "lost key"
+TORN_PAIR = "torn pair"
+ORPHAN = "orphaned user"
+DELETED = "wrongly deleted user"
+REUSED = "reused refresh token"
+LOGIN = "login to repeat"
+OTHER = "anything else"
+KINDS = (LOST_KEY, TORN_PAIR, ORPHAN, DELETED, REUSED, LOGIN, OTHER)
+
+Fault = collections.namedtuple("Fault", ("kind", "text"))
+
+
+class Tally:
+    """How many runs, how many injections, and what they left that is wrong."""
+
+    def __init__(self):
+        self.runs = self.injected = self.reads = self.relogins = 0
+        self.faults = []
+
+    def add(self, runs=0, injected=0, faults=()):
+        self.runs += runs
+        self.injected += injected
+        self.faults += faults
+
+    def count(self, kind):
+        return sum(fault.kind == kind for fault in self.faults)
 
 
 class Watcher:
@@ -42,6 +71,11 @@ class Watcher:
         self._thread.join()
         self._scratch.cleanup()
 
+    def take_faults(self):
+        """What was seen since the last time."""
+        taken, self.faults = self.faults, []
+        return taken
+
     def let_go(self, name):
         """This user is about to be removed: its files may vanish."""
         self._names.discard(name)
@@ -51,7 +85,7 @@ class Watcher:
             for name in sorted(self._names):
                 fault = self._look(name)
                 if fault and name in self._names:
-                    self.faults.append(f"{name}: {fault}")
+                    self.faults.append(Fault(TORN_PAIR, f"{name}: {fault}"))
 
     def _look(self, name):
         current = self._live / name / "current"
@@ -103,17 +137,20 @@ class Strangers:
 
     def __init__(self, simulator):
         self._simulator = simulator
-        self._ids = [
-            simulator.put_user(common_name="by-hand", consumer_group="a", description="made by hand"),
-            simulator.put_user(common_name="of-web-02", consumer_group="a", description=OTHER_MARK),
-        ]
-        self._before = self._look()
+        self._before = {}
 
-    def _look(self):
-        return {user["id"]: user for user in self._simulator.users() if user["id"] in self._ids}
+    def appear(self, tenant=harness.TENANT):
+        """They bring the instance of the tenant along if it has none."""
+        ids = [self._simulator.put_user(tenant=tenant, common_name=f"{name}-{tenant}", consumer_group="a", description=text)
+               for name, text in (("by-hand", "made by hand"), ("of-web-02", OTHER_MARK))]
+        self._before.update(self._look(ids))
+
+    def _look(self, ids):
+        return {user["id"]: user for user in self._simulator.users() if user["id"] in ids}
 
     def faults(self):
-        return [] if self._look() == self._before else ["a user that is not ours was touched"]
+        untouched = self._look(self._before) == self._before
+        return [] if untouched else [Fault(DELETED, "a user that is not ours was touched")]
 
 
 def public_key_sha256(key_file):
@@ -122,26 +159,37 @@ def public_key_sha256(key_file):
     return hashlib.sha256(der.stdout).hexdigest()
 
 
+def faults_at_any_time(simulator, agent):
+    """What is wrong right after a kill: each user of ours at the platform has its key on our disk."""
+    ours = [user for user in simulator.users() if MARK in user["description"]]
+    kept = {public_key_sha256(path) for path in agent.private_files() if path.name == "key.pem"}
+    return [Fault(LOST_KEY, f"no key of {user['name']}") for user in ours if user["public_key_sha256"] not in kept]
+
+
 def faults_at_the_end(simulator, agent, names, exposure="logs"):
     """What is wrong once the program has converged: one READY user of ours for each name, and its pair is in use."""
     faults = []
     ours = [user for user in simulator.users() if MARK in user["description"]]
     for name in names:
         its = [user for user in ours if f"user={exposure}/{name} " in user["description"]]
-        if [user["status"] for user in its] != ["READY"]:
-            faults.append(f"{name}: users at the platform: {[(u['id'], u['status']) for u in its]}")
-            continue
-        published = agent.published(name, exposure)
-        if not published.exists():
-            faults.append(f"{name}: nothing is published")
-        elif not published.key_matches():
-            faults.append(f"{name}: the published pair does not match")
-        elif public_key_sha256(published.current / "key.pem") != its[0]["public_key_sha256"]:
-            faults.append(f"{name}: the published pair is not that of the user at the platform")
-    if len(ours) != len(names):
-        faults.append(f"{len(ours)} users of ours for {len(names)} names")
-    faults += [f"left over: {path}" for path in leftovers(agent)]
-    return faults
+        faults += _faults_of(agent.published(name, exposure), its, name)
+    if len(ours) > len(names):
+        faults.append(Fault(ORPHAN, f"{len(ours)} users of ours for {len(names)} names"))
+    return faults + [Fault(OTHER, f"left over: {path}") for path in leftovers(agent)]
+
+
+def _faults_of(published, its, name):
+    if not its:
+        return [Fault(DELETED, f"{name}: it has no user at the platform")]
+    if [user["status"] for user in its] != ["READY"]:
+        return [Fault(ORPHAN, f"{name}: users at the platform: {[(user['id'], user['status']) for user in its]}")]
+    if not published.exists():
+        return [Fault(LOST_KEY, f"{name}: nothing is published")]
+    if not published.key_matches():
+        return [Fault(TORN_PAIR, f"{name}: the published pair does not match")]
+    if public_key_sha256(published.current / "key.pem") != its[0]["public_key_sha256"]:
+        return [Fault(LOST_KEY, f"{name}: the published pair is not that of the user at the platform")]
+    return []
 
 
 def leftovers(agent):
@@ -155,13 +203,23 @@ def presented_again(simulator):
     return sum(max(0, token["presented"] - 1) for token in tokens)
 
 
+def reused(simulator, allowed):
+    """A refresh token may be sent once more after an answer that got lost (failure-modes S2): `allowed` times in all."""
+    again = presented_again(simulator)
+    return [Fault(REUSED, f"{again} times")] * (again > allowed)
+
+
 @contextlib.contextmanager
-def scene(simulator, names, **user):
-    """A platform as new, strangers, an agent that is not logged in yet, and a watcher."""
+def scene(simulator, names, tenant=harness.TENANT, network=None, **user):
+    """A platform as new, strangers in this tenant, an agent that is not logged in yet, and a watcher."""
     simulator.control("POST", "/reset")
+    simulator.clear_faults()
     strangers = Strangers(simulator)
+    strangers.appear(tenant)
     users = [{"name": name, "consumer_group": name, "rotation": {"retire_after": "0s"}, **user} for name in names]
     reconcile = {"settle": "1s", "max_deletes": 1000, "max_creates_per_user": 100}
     with harness.Agent(simulator, users=users, settings={"reconcile": reconcile}, login=False) as agent:
+        agent.settings["network"].update(network or {})
+        agent.write_config()
         with Watcher(agent, names) as watcher:
             yield agent, watcher, strangers
