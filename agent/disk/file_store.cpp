@@ -4,6 +4,7 @@
 #include "agent/disk/errors.hpp"
 #include "agent/disk/read_file.hpp"
 #include "agent/disk/record_files.hpp"
+#include "agent/disk/reserve.hpp"
 #include "agent/disk/stored_json.hpp"
 
 #include <algorithm>
@@ -93,8 +94,10 @@ result<void> file_store::save(const policy::stored_user& user)
     if (!user.unreadable.empty()) return unreadable(user.name.text(), user.unreadable);
     const auto home = directory::make_path(where_.user(user.name), secret_directory);
     if (!home) return about(user.name, home.error());
-    const auto written =
-        update_file(*home, where_.user_state(user.name).filename().string(), to_json(user), secret_file);
+    const auto written = save_with_reserve(where_, [&] {
+        return update_file(*home, where_.user_state(user.name).filename().string(), to_json(user),
+                           secret_file);
+    });
     if (!written) return about(user.name, written.error());
     return {};
 }
@@ -105,9 +108,15 @@ result<void> file_store::save(const policy::stored_exposure& exposure)
     const auto path = where_.exposure(exposure.name);
     const auto home = directory::make_path(path.parent_path(), secret_directory);
     if (!home) return home.error();
-    const auto written = update_file(*home, path.filename().string(), to_json(exposure), secret_file);
+    const auto written = save_with_reserve(
+        where_, [&] { return update_file(*home, path.filename().string(), to_json(exposure), secret_file); });
     if (!written) return written.error();
     return {};
+}
+
+result<void> file_store::make_room()
+{
+    return keep_reserve(where_);
 }
 
 result<void> file_store::write_generation(const policy::user_name& name, const std::string& generation,
@@ -146,7 +155,8 @@ result<std::string> file_store::read_csr(const policy::user_name& name, const st
 result<void> file_store::write_certificate(const policy::user_name& name, const std::string& generation,
                                            const std::string& fullchain_pem)
 {
-    auto written = write_file(where_.certificate(name, generation), fullchain_pem, secret_file);
+    auto written = save_with_reserve(
+        where_, [&] { return write_file(where_.certificate(name, generation), fullchain_pem, secret_file); });
     if (!written) return about(name, written.error());
     return {};
 }

@@ -31,6 +31,8 @@ public:
     [[nodiscard]] policy::result<void> save(const policy::stored_user&) override;
     [[nodiscard]] policy::result<void> save(const policy::stored_exposure&) override;
 
+    [[nodiscard]] policy::result<void> make_room() override;
+
     [[nodiscard]] policy::result<void> write_generation(const policy::user_name&,
                                                         const std::string& generation,
                                                         const crypto::secret& key_pem,

@@ -53,6 +53,11 @@ std::filesystem::path paths::tokens() const
     return private_directory() / "tokens.json";
 }
 
+std::filesystem::path paths::reserve() const
+{
+    return private_directory() / "reserve";
+}
+
 std::filesystem::path paths::exposures() const
 {
     return private_directory() / "exposures";

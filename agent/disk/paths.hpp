@@ -24,6 +24,7 @@ public:
     std::filesystem::path private_directory() const;  // 0700, everything below
     std::filesystem::path agent() const;              // owner, machine: facts of this installation
     std::filesystem::path tokens() const;
+    std::filesystem::path reserve() const;  // room for answers (reserve.hpp)
     std::filesystem::path exposures() const;
     std::filesystem::path exposure(const std::string& name) const;
     std::filesystem::path credential(const std::string& name) const;

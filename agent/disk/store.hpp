@@ -22,6 +22,10 @@ public:
     virtual policy::result<void> save(const policy::stored_user&) = 0;
     virtual policy::result<void> save(const policy::stored_exposure&) = 0;
 
+    // Before anything is sent whose answer must be kept: the saves of the answer succeed even if the disk
+    // fills up meanwhile.
+    virtual policy::result<void> make_room() = 0;
+
     // Key (PKCS#8 PEM) and CSR (PEM) of a new generation; nothing of it may be sent before this returned.
     virtual policy::result<void> write_generation(const policy::user_name&, const std::string& generation,
                                                   const crypto::secret& key_pem,
@@ -37,7 +41,8 @@ public:
                                                          const std::string& generation) = 0;
 
     // Where key.pem and certificate.pem of the generation lie, for the broker probe.
-    virtual std::filesystem::path generation_directory(const policy::user_name&, const std::string& generation) = 0;
+    virtual std::filesystem::path generation_directory(const policy::user_name&,
+                                                       const std::string& generation) = 0;
 
     // Key, CSR and certificate of the generation; gone already is success.
     virtual policy::result<void> erase_generation(const policy::user_name&,

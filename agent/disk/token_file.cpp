@@ -2,6 +2,7 @@
 
 #include "agent/disk/atomic_file.hpp"
 #include "agent/disk/read_file.hpp"
+#include "agent/disk/reserve.hpp"
 #include "crypto/digest.hpp"
 
 #include <string_view>
@@ -52,7 +53,8 @@ policy::result<std::optional<kept_tokens>> token_file::load() const
 
 policy::result<void> token_file::save(const crypto::secret& text) const
 {
-    auto saved = write_file(where_.tokens(), text.view(), secret_file);
+    auto saved =
+        save_with_reserve(where_, [&] { return write_file(where_.tokens(), text.view(), secret_file); });
     if (saved) {
         if (!aside_.empty()) ::unlink(aside_.c_str());
         return {};
@@ -60,6 +62,11 @@ policy::result<void> token_file::save(const crypto::secret& text) const
     if (aside_.empty() || !save_aside(text)) return saved;
     saved.error().context += "; the tokens are kept in " + aside_.string() + " until then";
     return saved;
+}
+
+policy::result<void> token_file::make_room() const
+{
+    return keep_reserve(where_);
 }
 
 policy::result<void> token_file::save_aside(const crypto::secret& text) const

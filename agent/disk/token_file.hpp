@@ -28,6 +28,8 @@ public:
 
     // In place and on stable storage when it succeeds. A failure says where the text is kept meanwhile.
     [[nodiscard]] policy::result<void> save(const crypto::secret&) const;
+    // So that the next save succeeds even if the disk fills up meanwhile. errc::disk_full, disk.
+    [[nodiscard]] policy::result<void> make_room() const;
 
 private:
     [[nodiscard]] policy::result<void> save_aside(const crypto::secret&) const;

@@ -38,7 +38,7 @@ io::task<void> oauth_tokens::login_with_code(crypto::secret code, bool force)
     auto& mark = record_.at(print);
     mark.spent = true;
     mark.last = world_.clock.now();
-    if (auto saved = co_await save(); !saved) {
+    if (auto saved = co_await save_before_sending(); !saved) {
         record_.forget(print);
         co_return policy::with_context("log in: nothing is sent", saved.error());
     }

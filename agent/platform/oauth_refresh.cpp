@@ -118,7 +118,7 @@ io::awaitable<exchange_outcome> oauth_tokens::present(crypto::secret refresh_tok
         auto& mark = record_.at(print);
         ++mark.attempts;
         mark.last = world_.clock.now();
-        const auto saved = co_await save();
+        const auto saved = co_await save_before_sending();
         exchange_outcome outcome{.end = exchange_end::unsent, .answer = std::nullopt, .failure = {}};
         if (saved) {
             io::crash_point("token.intent.saved");

@@ -135,6 +135,14 @@ io::task<void> oauth_tokens::save()
     co_return saved;
 }
 
+// Nothing single-use is sent whose answer the disk could not keep.
+io::task<void> oauth_tokens::save_before_sending()
+{
+    auto room = co_await io::offload(world_.pool, [this] { return world_.store.make_room(); });
+    if (!room) co_return room.error();
+    co_return co_await save();
+}
+
 // Saves with patience. What the disk refuses stays in memory, and tidy() tries on.
 io::awaitable<void> oauth_tokens::keep()
 {

@@ -72,6 +72,7 @@ public:
 private:
     io::task<void> load();
     io::task<void> save();
+    io::task<void> save_before_sending();
     io::awaitable<void> keep();
     io::awaitable<void> tidy();
     io::task<crypto::secret> client_secret();

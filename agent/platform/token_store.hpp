@@ -5,7 +5,7 @@
 
 #include <optional>
 
-// Port: where the text of the token record (token_json.hpp) is kept. Both calls block: they run on the pool.
+// Port: where the text of the token record (token_json.hpp) is kept. The calls block: they run on the pool.
 
 namespace platform {
 
@@ -24,6 +24,10 @@ public:
     // On stable storage and readable by us alone when it returns, as a whole or not at all. errc::disk,
     // disk_full: the sentence says where they are kept instead.
     [[nodiscard]] virtual policy::result<void> save(const crypto::secret&) = 0;
+
+    // Before a single-use secret is sent: the next save succeeds even if the disk fills up meanwhile.
+    // errc::disk, disk_full.
+    [[nodiscard]] virtual policy::result<void> make_room() = 0;
 };
 
 }  // namespace platform

@@ -8,9 +8,37 @@
 
 namespace reconcile {
 
+namespace {
+
+// The platform is asked to change something.
+bool sends_change(policy::action_kind kind)
+{
+    using policy::action_kind;
+    switch (kind) {
+        case action_kind::onboard:
+        case action_kind::issue:
+        case action_kind::submit:
+        case action_kind::release:
+        case action_kind::retire:
+        case action_kind::retire_surplus:
+        case action_kind::remove:
+            return true;
+        default:
+            return false;
+    }
+}
+
+}  // namespace
+
+// Nothing is sent whose answer the disk could not keep.
 io::task<void> executor::perform(policy::action a)
 {
     using policy::action_kind;
+    if (sends_change(a.kind)) {
+        auto room = co_await io::offload(pool(), [&] { return world_.outside().store.make_room(); });
+        const auto whose = a.name.user.empty() ? a.name.exposure : a.name.text();
+        if (!room) co_return policy::with_context(whose + ": nothing is sent", room.error());
+    }
     switch (a.kind) {
         case action_kind::onboard:
             co_return co_await onboard(a);

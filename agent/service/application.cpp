@@ -52,6 +52,7 @@ public:
             platform::stored_tokens{.text = std::move((*kept)->text), .in_place = (*kept)->in_place});
     }
     policy::result<void> save(const crypto::secret& text) override { return file_.save(text); }
+    policy::result<void> make_room() override { return file_.make_room(); }
 
 private:
     disk::token_file file_;

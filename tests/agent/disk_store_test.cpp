@@ -6,6 +6,8 @@
 #include <boost/test/unit_test.hpp>
 
 #include <csignal>
+#include <fstream>
+#include <sys/mount.h>
 #include <sys/resource.h>
 
 // The private store: what is saved is found again, and what cannot be read blocks its user alone.
@@ -295,6 +297,35 @@ BOOST_AUTO_TEST_CASE(a_full_disk_changes_nothing)
     BOOST_TEST((loaded().users.at(siem) == user));
     BOOST_REQUIRE(store.save(bigger));
     BOOST_REQUIRE(store.write_generation(siem, "00000001", crypto::secret("k"), "r"));
+}
+
+BOOST_AUTO_TEST_CASE(an_answer_finds_room_on_a_disk_that_filled_up)
+{
+    if (!is_root()) return;
+    fs::create_directory(path("small"));
+    if (mount("none", path("small").c_str(), "tmpfs", 0, "size=1m") != 0) {
+        BOOST_TEST_MESSAGE(
+            "skipped: an_answer_finds_room_on_a_disk_that_filled_up: nothing can be mounted here");
+        return;
+    }
+    fs::create_directory(path("small") / "private");
+    const disk::token_file tokens(disk::paths(path("small")));
+    const auto fill = [&](const char* name) {
+        std::ofstream(path("small") / name) << std::string(1 << 20, 'x');
+    };
+    const auto room = tokens.make_room();
+    fill("of-others");
+    const auto in_full = tokens.make_room();
+    const auto saved = tokens.save(crypto::secret("answer"));
+    const auto kept = tokens.load();
+    fill("more-of-others");
+    const auto none = tokens.make_room();
+    umount2(path("small").c_str(), MNT_DETACH);
+    BOOST_TEST(bool(room));
+    BOOST_TEST(bool(in_full));
+    BOOST_TEST(bool(saved));
+    BOOST_TEST(kept.value()->text.view() == "answer");
+    check_failure(none, errc::disk_full);
 }
 
 BOOST_AUTO_TEST_CASE(tokens_are_kept)

@@ -377,6 +377,20 @@ BOOST_AUTO_TEST_CASE(a_full_disk_stops_it_before_anything_is_sent)
     BOOST_TEST(current() == "a2");
 }
 
+BOOST_AUTO_TEST_CASE(without_room_for_the_answer_nothing_is_sent)
+{
+    given_login();
+    wait_until_due();
+    store.room = false;
+    BOOST_TEST(current() == "a1");
+    BOOST_TEST(http.requests.empty());
+    BOOST_TEST(open_attempts("r1") == 0);
+    store.room = true;
+    clock.step(6s);
+    expect_post().answer(200, pair_body("a2", "r2"));
+    BOOST_TEST(current() == "a2");
+}
+
 BOOST_AUTO_TEST_CASE(an_answer_that_cannot_be_saved_is_held_and_saved_later)
 {
     given_login();

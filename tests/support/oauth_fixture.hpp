@@ -38,6 +38,12 @@ public:
         return {};
     }
 
+    policy::result<void> make_room() override
+    {
+        if (room) return {};
+        return policy::failure{.code = policy::errc::disk_full, .context = "No space left on device"};
+    }
+
     platform::token_record record() const { return platform::read_tokens(text.value()).value(); }
     void set(const platform::token_record& record)
     {
@@ -48,6 +54,7 @@ public:
     bool in_place = true;
     int saves = 0;
     int refusals = 0;
+    bool room = true;
 };
 
 // An unsigned token that says who it is for.

@@ -151,6 +151,11 @@ public:
         saved.exposures[exposure.name] = exposure;
         return {};
     }
+    policy::result<void> make_room() override
+    {
+        if (full) return no_room();
+        return {};
+    }
     policy::result<void> write_generation(const policy::user_name& name, const std::string& g,
                                           const crypto::secret& key, const std::string& csr) override
     {
