@@ -60,8 +60,9 @@ policy::result<void> token_file::save(const crypto::secret& text) const
         return {};
     }
     if (aside_.empty() || !save_aside(text)) return saved;
-    saved.error().context += "; the tokens are kept in " + aside_.string() + " until then";
-    return saved;
+    auto why = saved.error();
+    why.context += "; the tokens are kept in " + aside_.string() + " until then";
+    return why;
 }
 
 policy::result<void> token_file::make_room() const
