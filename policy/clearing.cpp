@@ -5,15 +5,14 @@
 namespace policy {
 namespace {
 
-// True while the successor is not in use for long enough, or a late answer of the platform may still turn up.
-std::optional<instant> wait_until(const facts& f, const generation& g)
+// When the first certificate after it was in use, its hooks passed.
+instant succeeded_at(const facts& f, const generation& g)
 {
-    const auto pause = f.want->rotation.retire_after;
-    const bool gone = g.lost_at && !listed(f, g);
-    const bool at_once = f.have->retire_now || !g.published_at || gone;
-    const auto at = at_once ? f.now : *f.current->deployed_at + pause;
-    if (may_show_up(f, g)) return std::max(at, *g.submitted_at + f.wanted.reconcile.settle);
-    return at > f.now ? std::optional(at) : std::nullopt;
+    auto first = *f.current->deployed_at;
+    for (const auto& other : f.have->generations)
+        if (&other != &g && other.deployed_at && *other.deployed_at > *g.published_at)
+            first = std::min(first, *other.deployed_at);
+    return first;
 }
 
 finding surplus(const facts& f, const generation& g, const std::string& id)
@@ -36,7 +35,8 @@ std::optional<finding> leftover(const facts& f, const generation& g)
     const bool for_a_person = !g.quarantine.empty() && &g == &f.have->generations.back();
     if (for_a_person) return std::nullopt;
     if (!is_ours(f, g)) return std::nullopt;
-    if (const auto at = wait_until(f, g)) return wait(reason::superseded, "its successor is in use", at);
+    if (const auto at = retires_at(f, g); at > f.now || may_show_up(f, g))
+        return wait(reason::superseded, "its successor is in use", at);
     // Taken for gone once, and there again: its key stays until it is certainly deleted.
     if (g.lost_at && listed(f, g)) return surplus(f, g, g.remote_id);
     return act(f, action_kind::retire, reason::superseded,
@@ -52,6 +52,14 @@ bool stands_firm(const facts& f)
 }
 
 }  // namespace
+
+instant retires_at(const facts& f, const generation& g)
+{
+    const bool gone = g.lost_at && !listed(f, g);
+    const bool at_once = f.have->retire_now || !g.published_at || gone;
+    const auto at = at_once ? f.now : succeeded_at(f, g) + f.want->rotation.retire_after;
+    return may_show_up(f, g) ? std::max(at, *g.submitted_at + f.wanted.reconcile.settle) : at;
+}
 
 std::vector<finding> clearing_up(const facts& f)
 {

@@ -182,9 +182,9 @@ private:
     void plan_exposure(const desired_exposure& exposure)
     {
         const auto g = gate_of(exposure, observed_, stored_, desired_.reconcile.settle, now_, options_);
-        wake(g.until);
+        wake(exposure.name, g.until);
         result_.exposures.push_back({exposure.name, g.why, g.sentence, g.blocked});
-        result_.waits_for_platform |= g.polls;
+        result_.waits_for_platform |= g.polls && sets_pace(exposure.name);
         if (g.act) result_.actions.push_back(*g.act);
         for (const auto& user : exposure.users)
             plan_user({exposure.name, user.name}, g);
@@ -217,12 +217,12 @@ private:
         } else if (view.next_at && step.why == reason::healthy) {
             view.next = "rotate";
         }
-        result_.waits_for_platform |= step.polls && g.open();
-        wake(view.next_at);
+        result_.waits_for_platform |= step.polls && g.open() && sets_pace(name.exposure);
+        wake(name.exposure, view.next_at);
         // hooks wait beside the user's next step, which they never hold up
-        if (f.have) wake(not_before(f.have->deploy_failure, f.wanted_print));
+        if (f.have) wake(name.exposure, not_before(f.have->deploy_failure, f.wanted_print));
         for (auto& extra : clearing_up(f))
-            clear(std::move(extra), g);
+            clear(name.exposure, std::move(extra), g);
         result_.users.push_back(std::move(view));
     }
 
@@ -242,16 +242,21 @@ private:
         view.next_at = std::nullopt;
     }
 
-    void clear(finding extra, const gate& g)
+    void clear(const std::string& exposure, finding extra, const gate& g)
     {
-        wake(extra.until);
+        wake(exposure, extra.until);
         if (extra.act && !g.shut && (g.open() || !needs_platform(extra.act->kind)))
             result_.actions.push_back(*extra.act);
     }
 
-    void wake(std::optional<instant> at)
+    bool sets_pace(const std::string& exposure) const
     {
-        if (at && *at > now_) result_.wake_at = std::min(result_.wake_at, *at);
+        return options_.pace_of.empty() || options_.pace_of == exposure;
+    }
+
+    void wake(const std::string& exposure, std::optional<instant> at)
+    {
+        if (at && *at > now_ && sets_pace(exposure)) result_.wake_at = std::min(result_.wake_at, *at);
     }
 
     void collect_strangers(const desired_exposure& exposure)

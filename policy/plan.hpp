@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 // Compares what the file wants, what the platform has and what the disk holds, and says what to do next.
@@ -18,6 +19,7 @@ namespace policy {
 struct plan_options {
     bool ignore_backoff = false;  // a person asked: attempts that wait for their time are made now
     bool accept_loss = false;     // a person confirmed that what vanished is gone
+    std::string_view pace_of;     // the exposure that wake_at and waits_for_platform are about; empty: all
 };
 
 // Where one user stands and why: what `explain` shows and `status` keeps.
@@ -58,7 +60,7 @@ struct plan_result {
     std::vector<exposure_outlook> exposures;
     std::vector<stranger> strangers;
     bool waits_for_platform = false;  // something is IN PROGRESS: look again soon
-    instant wake_at;                  // when the plan would change by time alone
+    instant wake_at;                  // when the plan would change by time alone, at most an interval away
 };
 
 // Exposures that `observed` lacks were not looked at: only what the disk alone decides is planned for them.

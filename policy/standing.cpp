@@ -1,5 +1,6 @@
 #include "policy/standing.hpp"
 
+#include "policy/checks.hpp"
 #include "policy/dates.hpp"
 #include "policy/facts.hpp"
 #include "policy/need.hpp"
@@ -31,12 +32,14 @@ deploy_state deploy_of(const facts& f)
 std::vector<retiring_user> retiring_of(const facts& f)
 {
     std::vector<retiring_user> found;
-    const auto pause = f.want ? f.want->rotation.retire_after : f.have->entry.retire_after;
     for (const auto& g : f.have->generations) {
-        if (g.remote_id.empty() || g.lost_at || (f.want && !is_left_over(f, g))) continue;
-        const auto since =
-            f.want ? (f.current ? f.current->deployed_at : std::nullopt) : f.have->unwanted_since;
-        if (since) found.push_back({g.remote_id, g.sent.common_name, *since + pause});
+        if (g.remote_id.empty() || g.lost_at) continue;
+        std::optional<instant> at;
+        if (!f.want && f.have->unwanted_since)
+            at = *f.have->unwanted_since + f.have->entry.retire_after;
+        else if (f.want && is_left_over(f, g) && f.current && f.current->deployed_at)
+            at = retires_at(f, g);
+        if (at) found.push_back({g.remote_id, g.sent.common_name, *at});
     }
     return found;
 }

@@ -93,8 +93,10 @@ io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
 
 policy::plan_result exposure_pass::plan(const pass_options& options) const
 {
+    auto how = options.plan;
+    how.pace_of = exposure_;  // others have their own passes
     return policy::plan(*world_.desired_for(exposure_), world_.observed(), world_.stored(),
-                        world_.outside().clock.now(), options.plan);
+                        world_.outside().clock.now(), how);
 }
 
 // A user that left the file keeps what its last entry said.
@@ -270,7 +272,7 @@ io::awaitable<void> exposure_pass::keep_verdicts(policy::plan_result plan)
             continue;
         if (record.blocked)
             io::log(io::severity::error, io::events::incident, {exposure_},
-                    "exposure " + exposure_ + ": " + view.sentence);
+                    policy::about("exposure " + exposure_, view.sentence));
         if (auto saved = co_await world_.save_exposure(exposure_); !saved)
             io::log(io::severity::error, saved.error().context);
     }

@@ -38,6 +38,18 @@ BOOST_AUTO_TEST_CASE(what_was_replaced_goes_after_retire_after)
 {
     check({
         {"its time has come", [](policy_world& w) { w.superseded(24h); }, "retire web 0"},
+        {"its successor was replaced, too, a moment ago: its own time counts",
+         [](policy_world& w) {
+             w.superseded(24h);
+             w.superseded(1h, "web", '1').deployed_at = w.now - 24h;
+         },
+         "retire web 0"},
+        {"... which is not over yet",
+         [](policy_world& w) {
+             w.superseded(24h);
+             w.superseded(1h, "web", '1').deployed_at = w.now - 23h;
+         },
+         ""},
         {"a second too early", [](policy_world& w) { w.superseded(24h - 1s); }, ""},
         {"no overlap wanted",
          [](policy_world& w) {

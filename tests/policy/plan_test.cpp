@@ -331,6 +331,29 @@ BOOST_AUTO_TEST_CASE(it_wakes_at_the_earliest_change)
     BOOST_TEST((w.plan().wake_at == w.now + 7s));
 }
 
+BOOST_AUTO_TEST_CASE(an_exposure_sets_its_own_pace)
+{
+    policy_world w;
+    w.in_use();
+    auto other = w.exposure();
+    other.name = "health";
+    other.users = {w.want()};
+    w.desired.exposures.push_back(other);
+    auto& record = w.stored.exposures["health"] = w.known();
+    record.where.instance_id.clear();
+    record.onboarding_since = w.now - 1s;
+    w.observed.exposures["health"] = {.looked_at = w.now};
+    w.stored.users[{"health", "web"}] = {.name = {"health", "web"},
+                                         .failure = w.fails("web", policy::retry::later, 7s)};
+    BOOST_TEST(w.plan().waits_for_platform);
+    BOOST_TEST((w.plan().wake_at == w.now + 7s));
+    w.options.pace_of = "logs";
+    BOOST_TEST(!w.plan().waits_for_platform);
+    BOOST_TEST((w.plan().wake_at == w.now + 15min));
+    w.options.pace_of = "health";
+    BOOST_TEST(w.plan().waits_for_platform);
+}
+
 BOOST_AUTO_TEST_CASE(the_same_arguments_give_the_same_plan)
 {
     policy_world w;
