@@ -12,15 +12,16 @@ namespace {
 
 constexpr std::size_t parallel_exposures = 64;
 
-void forget_backoffs(world& w, const std::set<policy::user_name>& only)
+void forget_backoffs(world& w, const std::string& exposure, const std::set<policy::user_name>& only)
 {
     for (auto& [name, user] : w.stored().users) {
-        if (!only.empty() && !only.contains(name)) continue;
+        if (name.exposure != exposure || (!only.empty() && !only.contains(name))) continue;
         for (auto* memory : {&user.failure, &user.deploy_failure, &user.clear_failure})
             if (*memory) (*memory)->next_attempt.reset();
     }
-    for (auto& [name, exposure] : w.stored().exposures)
-        if (exposure.failure) exposure.failure->next_attempt.reset();
+    const auto record = w.stored().exposures.find(exposure);
+    if (record != w.stored().exposures.end() && record->second.failure)
+        record->second.failure->next_attempt.reset();
 }
 
 std::set<std::string> exposures_of(const world& w, const std::set<policy::user_name>& only)
@@ -60,8 +61,12 @@ user_report judge(const policy::roster& all, const policy::outlook& view,
 
 // Passes over one exposure until there is nothing to wait for, or time is over.
 io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options options,
-                                 policy::instant deadline, step_listener listener, report& into)
+                                 policy::instant deadline, exposure_guard guard, step_listener listener,
+                                 report& into)
 {
+    std::shared_ptr<void> taken;
+    if (guard) taken = co_await guard(exposure);
+    forget_backoffs(w, exposure, options.only);
     exposure_pass pass(w, exposure, std::move(listener));
     pass_outcome last;
     for (;;) {
@@ -87,7 +92,6 @@ io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options op
 
 io::awaitable<report> run(world& w, run_options options, step_listener listener)
 {
-    forget_backoffs(w, options.only);
     const auto names = exposures_of(w, options.only);
     const std::vector<std::string> exposures(names.begin(), names.end());
     const auto deadline = w.outside().clock.now() + options.timeout;
@@ -95,7 +99,7 @@ io::awaitable<report> run(world& w, run_options options, step_listener listener)
     report total;
     co_await io::for_each_parallel(
         parallel_exposures, exposures.size(), [&](std::size_t i) -> io::awaitable<void> {
-            co_await run_exposure(w, exposures[i], pass, deadline, listener, total);
+            co_await run_exposure(w, exposures[i], pass, deadline, options.guard, listener, total);
         });
     std::ranges::sort(total.users, {}, &user_report::name);
     co_return total;

@@ -3,14 +3,23 @@
 #include "agent/reconcile/pass.hpp"
 #include "agent/reconcile/report.hpp"
 
+#include <functional>
+#include <memory>
+#include <set>
+#include <string>
+
 // `reconcile`: every exposure side by side, pass after pass, until everything is converged or has failed.
 
 namespace reconcile {
+
+// Takes an exposure for as long as what it returns lives: others work on it, too.
+using exposure_guard = std::function<io::awaitable<std::shared_ptr<void>>(std::string exposure)>;
 
 struct run_options {
     policy::plan_options plan;
     std::set<policy::user_name> only;  // empty: every user, and every credential
     policy::span timeout = std::chrono::minutes(15);
+    exposure_guard guard;  // each exposure is taken by itself, so that a dead one holds up nobody; empty: not
 };
 
 // Waits for IN PROGRESS, for hooks and short retries; not for a retire_after still to come. Skips back-offs.

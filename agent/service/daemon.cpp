@@ -26,6 +26,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <malloc.h>
 
 namespace service {
 namespace {
@@ -39,21 +40,6 @@ milliseconds slice()
     const auto watchdog = io::notify::watchdog_interval();
     const auto cap = std::chrono::duration_cast<milliseconds>(policy::limits::wake_cap);
     return watchdog ? std::min(cap, std::chrono::duration_cast<milliseconds>(*watchdog / 2)) : cap;
-}
-
-// The exposures that a verb with these arguments works on.
-std::set<std::string> exposures_of(const reconcile::world& w, const std::string& verb,
-                                   const boost::json::object& arguments)
-{
-    if (verb == "login" || verb == "logout") return {};
-    const auto* names = arguments.if_contains("names");
-    if (!names || !names->is_array() || names->as_array().empty()) return reconcile::all_exposures(w);
-    std::set<std::string> exposures;
-    for (const auto& name : names->as_array()) {
-        const std::string text(name.as_string());
-        exposures.insert(text.substr(0, text.find('/')));
-    }
-    return exposures;
 }
 
 class daemon {
@@ -74,6 +60,8 @@ private:
     void show_status();
 
     io::awaitable<boost::json::object> perform(std::string verb, boost::json::object arguments);
+    io::awaitable<std::shared_ptr<void>> take_exposure(std::string name);
+    io::awaitable<std::shared_ptr<void>> take_credentials();
     io::task<crypto::secret> access_token(std::optional<crypto::secret> refused);
 
     io::awaitable<void> listen_for_hangups();
@@ -113,7 +101,9 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
       operations_(app_,
                   [this](const policy::action& step, const policy::result<void>* outcome) {
                       if (outcome) counted_.count_step(step, *outcome);
-                  }),
+                  },
+                  {.exposure = [this](std::string name) { return take_exposure(std::move(name)); },
+                   .credentials = [this] { return take_credentials(); }}),
       alarms_(app_.executor(), slice(), [this] { tick(); }),
       login_(app_, alarms_, [this] { wake_all(); }),
       tasks_(
@@ -219,7 +209,10 @@ io::awaitable<void> daemon::after_pass(std::string exposure, std::chrono::durati
     co_await login_.look();
     login_.wake();
     tasks_.follow(0ms);
-    if (tasks_.idle()) app_.close_connections();
+    if (tasks_.idle()) {
+        app_.close_connections();
+        ::malloc_trim(0);  // what a pass needed for a moment is not kept until the next one
+    }
     show_status();
     co_await metrics_.write_textfile();
 }
@@ -251,10 +244,10 @@ io::awaitable<boost::json::object> daemon::perform(std::string verb, boost::json
         co_return answer_of(policy::failure{.code = policy::errc::config, .context = refused_edit_});
     const auto exposures = exposures_of(app_.world(), verb, arguments);
     boost::json::object answer;
-    {
+    if (verb == "reconcile") {
+        answer = co_await operations_.perform(verb, std::move(arguments));
+    } else {
         const auto held = co_await tasks_.take(exposures);
-        std::optional<io::async_lock::holder> alone;
-        if (verb == "reconcile") alone.emplace(co_await credentials_.take());
         answer = co_await operations_.perform(verb, std::move(arguments));
     }
     co_await login_.look();
@@ -262,6 +255,19 @@ io::awaitable<boost::json::object> daemon::perform(std::string verb, boost::json
     if (!exposures.empty()) tasks_.wake(exposures);
     show_status();
     co_return answer;
+}
+
+io::awaitable<std::shared_ptr<void>> daemon::take_exposure(std::string name)
+{
+    const std::set<std::string> one{std::move(name)};
+    auto held = co_await tasks_.take(one);
+    co_return std::make_shared<exposure_tasks::hold>(std::move(held));
+}
+
+io::awaitable<std::shared_ptr<void>> daemon::take_credentials()
+{
+    auto held = co_await credentials_.take();
+    co_return std::make_shared<io::async_lock::holder>(std::move(held));
 }
 
 io::task<crypto::secret> daemon::access_token(std::optional<crypto::secret> refused)

@@ -3,7 +3,6 @@
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
 #include "agent/platform/oauth_tokens.hpp"
-#include "agent/reconcile/run.hpp"
 #include "policy/about.hpp"
 #include "policy/exit_code.hpp"
 
@@ -54,7 +53,7 @@ object answer_of(const reconcile::report& report)
     for (const auto& [name, failed] : report.exposures)
         messages.emplace_back(failed.context);
     for (const auto& [name, sentence] : report.incidents)
-        messages.emplace_back("exposure " + name + ": " + sentence);
+        messages.emplace_back(policy::about("exposure " + name, sentence));
     for (const auto& user : report.users) {
         users.push_back(object{{"exposure", user.name.exposure},
                                {"name", user.name.user},
@@ -112,19 +111,22 @@ io::awaitable<object> operations::reconcile(object arguments)
     const auto only = names_of(arguments);
     if (auto known = reconcile::check_names(app_.world(), only); !known)
         co_return service::answer_of(known.error());
-    co_return co_await converge(only, std::move(arguments));
+    co_return co_await converge(only, std::move(arguments), guards_);
 }
 
-io::awaitable<object> operations::converge(std::set<policy::user_name> only, object arguments)
+io::awaitable<object> operations::converge(std::set<policy::user_name> only, object arguments, guards take)
 {
     reconcile::run_options options{.plan = {.accept_loss = flag(arguments, "accept_loss")},
-                                   .only = std::move(only)};
+                                   .only = std::move(only),
+                                   .guard = std::move(take.exposure)};
     if (const auto* timeout = arguments.if_contains("timeout"); timeout && timeout->is_int64())
         options.timeout = policy::span(timeout->as_int64());
     if (auto* oauth = app_.oauth())
         (void)co_await oauth->refresh_if_due(platform::oauth_tokens::asked_by::person);
     auto report = co_await reconcile::run(app_.world(), options, listener_);
     if (options.only.empty()) {
+        std::shared_ptr<void> taken;
+        if (take.credentials) taken = co_await take.credentials();
         auto credentials = co_await keep_credentials(app_, reconcile::fetch::all);
         report.credentials = std::move(credentials.failed);
         report.reached += credentials.kept;
@@ -146,7 +148,8 @@ io::awaitable<object> operations::rotate(object arguments)
         if (auto saved = co_await app_.world().save(name); !saved)
             co_return service::answer_of(saved.error());
     }
-    co_return co_await converge(only, std::move(arguments));
+    guards held;  // by whoever asked: the records were changed above
+    co_return co_await converge(only, std::move(arguments), std::move(held));
 }
 
 // The generation before is put back by the same one rename; its hooks run like those of any new certificate.
@@ -290,6 +293,20 @@ io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app,
     platform::catalog_client catalog(app.channel(), desired.catalog_url);
     const reconcile::credential_ports ports{app.clock(), catalog, app.hooks(), app.paths(), app.pool()};
     co_return co_await reconcile::keep_credentials(ports, desired, which);
+}
+
+std::set<std::string> exposures_of(const reconcile::world& w, const std::string& verb,
+                                   const object& arguments)
+{
+    if (verb == "login" || verb == "logout") return {};
+    const auto* names = arguments.if_contains("names");
+    if (!names || !names->is_array() || names->as_array().empty()) return reconcile::all_exposures(w);
+    std::set<std::string> exposures;
+    for (const auto& name : names->as_array()) {
+        const std::string text(name.as_string());
+        exposures.insert(text.substr(0, text.find('/')));
+    }
+    return exposures;
 }
 
 object answer_of(const policy::failure& failed)

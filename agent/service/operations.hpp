@@ -1,11 +1,13 @@
 #pragma once
 
 #include "agent/reconcile/credentials.hpp"
-#include "agent/reconcile/pass.hpp"
+#include "agent/reconcile/run.hpp"
 #include "agent/service/application.hpp"
 
 #include <boost/json/object.hpp>
 
+#include <functional>
+#include <memory>
 #include <string>
 
 // The verbs that change something, the same whether a one-shot runs them or hands them to the daemon: JSON
@@ -15,9 +17,15 @@ namespace service {
 
 class operations {
 public:
+    // What `reconcile` takes while it works on it, where others work, too.
+    struct guards {
+        reconcile::exposure_guard exposure;
+        std::function<io::awaitable<std::shared_ptr<void>>()> credentials;
+    };
+
     // The state directory is held and the world is loaded.
-    explicit operations(application& app, reconcile::step_listener listener = {})
-        : app_(app), listener_(std::move(listener))
+    explicit operations(application& app, reconcile::step_listener listener = {}, guards g = {})
+        : app_(app), listener_(std::move(listener)), guards_(std::move(g))
     {
     }
 
@@ -32,15 +40,21 @@ private:
     io::awaitable<boost::json::object> deploy(boost::json::object);
     io::awaitable<boost::json::object> login(boost::json::object);
     io::awaitable<boost::json::object> logout();
-    io::awaitable<boost::json::object> converge(std::set<policy::user_name> only, boost::json::object);
+    io::awaitable<boost::json::object> converge(std::set<policy::user_name> only, boost::json::object,
+                                                guards);
     io::task<void> put_back(policy::user_name);
 
     application& app_;
     reconcile::step_listener listener_;
+    guards guards_;
 };
 
 // Fetches what is due of the file's credentials, or all of them.
 io::awaitable<reconcile::credentials_outcome> keep_credentials(application&, reconcile::fetch);
+
+// The exposures that a verb with these arguments works on.
+std::set<std::string> exposures_of(const reconcile::world&, const std::string& verb,
+                                   const boost::json::object& arguments);
 
 // The answer to a failure: its exit code and its sentence.
 boost::json::object answer_of(const policy::failure&);
