@@ -125,7 +125,6 @@ void add_users(page& out, const status_view& view, policy::instant now)
 
 void add_credentials(page& out, const status_view& view)
 {
-    if (view.credentials.empty()) return;
     out.family("credential_failing", "gauge",
                "Whether the last fetch of a kept credential, or a hook, failed.");
     for (const auto& c : view.credentials)

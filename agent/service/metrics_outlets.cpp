@@ -23,7 +23,7 @@ void metrics_outlets::open()
     constexpr std::string_view unix_prefix = "unix:";
     policy::result<void> open;
     if (wanted.starts_with(unix_prefix)) {
-        open = server_->listen_unix(wanted.substr(unix_prefix.size()), 0666, false);
+        open = server_->listen_unix(wanted.substr(unix_prefix.size()), 0660, false);
     } else {
         const auto at = config::read_host_port(wanted).value_or(config::host_port{.host = wanted});
         open = server_->listen_tcp(at.host, at.port);

@@ -244,6 +244,9 @@ policy::result<void> web_server::listen_unix(const std::filesystem::path& path, 
     const asio::local::stream_protocol::endpoint at(reachable->text);
     if (auto started = impl_->start(at, path.native(), mode); !started) return started;
     impl_->file = path;
+    // bind() has taken the umask off
+    if (::chmod(reachable->text.c_str(), mode) != 0)
+        return cannot_listen(path.native(), std::strerror(errno));
     return {};
 }
 
