@@ -59,6 +59,12 @@ int doctor(const globals& common)
     if (looked == policy::exit_code::busy)
         findings.push_back({"state directory", verdict::failed, "another agent holds it",
                             "wait until it has ended, or stop it"});
+    else if (looked != policy::exit_code::done)
+        findings.push_back({"platform", verdict::failed,
+                            "it was not asked: the state directory cannot be used",
+                            "see what was said above"});
+    for (auto& f : findings)  // a sentence that begins with what it is about
+        if (f.evidence.starts_with(f.name + ": ")) f.evidence.erase(0, f.name.size() + 2);
     if (common.json)
         print_json(findings);
     else

@@ -1,5 +1,6 @@
 #include "agent/cli/doctor_checks.hpp"
 #include "agent/deploy/hooks_runner.hpp"
+#include "agent/disk/ownership.hpp"
 #include "agent/disk/paths.hpp"
 
 #include <array>
@@ -29,10 +30,15 @@ finding check_state_directory(const policy::desired_state& desired)
     if (::lstat(directory.c_str(), &facts) != 0)
         return {"state directory", verdict::warning, directory + " does not exist yet",
                 "it is made by the first `login` or `reconcile`"};
-    if (!S_ISDIR(facts.st_mode) || facts.st_uid != ::geteuid())
-        return {"state directory", verdict::failed,
-                directory + " belongs to user " + std::to_string(facts.st_uid),
-                "run as that user, or give it to user " + std::to_string(::geteuid())};
+    if (!S_ISDIR(facts.st_mode))
+        return {"state directory", verdict::failed, directory + " is no directory", "move it away"};
+    if (facts.st_uid != ::geteuid()) {
+        const auto owner = disk::user_text(facts.st_uid);
+        return {"state directory", ::geteuid() == 0 ? verdict::warning : verdict::failed,
+                directory + " belongs to " + owner + ", this is " + disk::user_text(::geteuid()),
+                "what the service itself may read and write is seen by `sudo -u " + owner +
+                    " exposure-agent doctor`"};
+    }
     if ((facts.st_mode & 077U) != 0)
         return {"state directory", verdict::failed, directory + " has mode " + octal(facts.st_mode),
                 "chmod 0700 " + directory};

@@ -51,27 +51,47 @@ void add_row(table& users, const policy::standing& s, policy::instant now)
          {policy::word_of(s.deploy), s.deploy == policy::deploy_state::failed ? colour::red : colour::none}});
 }
 
+std::string next_attempt(const std::optional<policy::instant>& at, policy::instant now)
+{
+    if (!at) return "";
+    return *at <= now ? " (next attempt now)" : " (next attempt in " + until(at, now) + ")";
+}
+
+void print_login(const platform::login_status& login)
+{
+    if (login.state == platform::login_state::required)
+        std::cout << "login required: "
+                  << (login.sentence.empty() ? "say `exposure-agent login`" : login.sentence) << "\n";
+    else if (!login.sentence.empty())
+        std::cout << "login: " << login.sentence << "\n";
+}
+
+// What keeps a whole exposure waiting is said once, not for each of its users.
+void print_user(const policy::standing& s, const std::vector<service::exposure_view>& exposures,
+                policy::instant now)
+{
+    const auto said = std::ranges::any_of(exposures, [&](const auto& e) {
+        return e.name == s.name.exposure && !s.last_error.empty() && e.last_error == s.last_error;
+    });
+    if (!said && (s.attention || !s.last_error.empty()))
+        std::cout << policy::about(s.name, s.last_error.empty() ? s.sentence : s.last_error)
+                  << next_attempt(s.next_attempt, now) << "\n";
+    for (const auto& r : s.retiring)
+        std::cout << s.name.text() << ": " << r.common_name << " is deleted "
+                  << (r.delete_at <= now ? "with the next pass" : "in " + until(r.delete_at, now)) << "\n";
+}
+
 void print_remarks(const service::status_view& view, policy::instant now)
 {
-    if (view.login.state == platform::login_state::required)
-        std::cout << "login required: "
-                  << (view.login.sentence.empty() ? "say `exposure-agent login`" : view.login.sentence)
-                  << "\n";
-    else if (!view.login.sentence.empty())
-        std::cout << "login: " << view.login.sentence << "\n";
+    print_login(view.login);
     for (const auto& e : view.exposures) {
-        if (!e.incident.empty()) std::cout << "exposure " << e.name << ": " << e.incident << "\n";
-        if (!e.last_error.empty()) std::cout << "exposure " << e.name << ": " << e.last_error << "\n";
+        if (!e.incident.empty()) std::cout << policy::about("exposure " + e.name, e.incident) << "\n";
+        if (!e.last_error.empty())
+            std::cout << policy::about("exposure " + e.name, e.last_error)
+                      << next_attempt(e.next_attempt, now) << "\n";
     }
-    for (const auto& s : view.users) {
-        if (s.attention || !s.last_error.empty())
-            std::cout << policy::about(s.name, s.last_error.empty() ? s.sentence : s.last_error)
-                      << (s.next_attempt ? " (next attempt in " + until(s.next_attempt, now) + ")" : "")
-                      << "\n";
-        for (const auto& r : s.retiring)
-            std::cout << s.name.text() << ": " << r.common_name << " is deleted in "
-                      << until(r.delete_at, now) << "\n";
-    }
+    for (const auto& s : view.users)
+        print_user(s, view.exposures, now);
     for (const auto& c : view.credentials)
         if (!c.last_error.empty()) std::cout << policy::about("credential " + c.name, c.last_error) << "\n";
 }

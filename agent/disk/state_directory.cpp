@@ -2,6 +2,7 @@
 
 #include "agent/disk/directory.hpp"
 #include "agent/disk/errors.hpp"
+#include "agent/disk/ownership.hpp"
 
 #include <cerrno>
 #include <string>
@@ -24,9 +25,11 @@ policy::result<uid_t> owner_of(const directory& one)
 policy::failure belongs_to(uid_t owner, const std::string& path)
 {
     return {.code = policy::errc::foreign_file,
-            .context = path + " belongs to user id " + std::to_string(owner) + ", and this is user id " +
-                       std::to_string(geteuid()) +
-                       ": run the agent as its owner, or choose another state_dir",
+            .context =
+                path + " belongs to " + user_text(owner) + ", who could not read what " +
+                user_text(geteuid()) +
+                " puts there: start the service, which then does what a command asks for, or say `sudo -u " +
+                user_text(owner) + " exposure-agent ...`",
             .kind = policy::retry::after_change};
 }
 
