@@ -2,15 +2,17 @@
 
 import concurrent.futures
 import contextlib
+import ctypes
 import http.client
 import json
 import os
 import pathlib
+import pwd
+import re
 import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 import unittest
 
@@ -359,6 +361,27 @@ class LoginTest(DaemonCase):
 
 
 class OneShotTest(DaemonCase):
+    @unittest.skipUnless(os.geteuid() == 0, "needs root")
+    def test_root_beside_a_stopped_service(self):
+        """What root made in a directory of the service's user would be out of its reach: nothing is made."""
+        agent = self.agent(users=["one"])
+        agent.run("reconcile", expect=0)
+        for path in (agent.state_dir, *agent.state_dir.rglob("*")):
+            os.chown(path, 65534, 65534, follow_symlinks=False)
+        owner = pwd.getpwuid(65534).pw_name
+        before = harness.footprint(agent.state_dir)
+        for verb in ("reconcile", "rotate logs/one", "plan", "users", "run"):
+            with self.subTest(verb):
+                said = agent.run(*verb.split(), expect=1).stderr
+                self.assertIn(f"belongs to {owner}", said)
+                self.assertIn(f"sudo -u {owner} exposure-agent", said)
+        self.assertEqual(agent.status("logs/one")["state"], "valid")
+        checks = {check["name"]: check for check in agent.json("doctor", expect=1)["checks"]}
+        self.assertEqual(checks["state directory"]["verdict"], "warning")
+        self.assertIn(f"sudo -u {owner}", checks["state directory"]["remedy"])
+        self.assertEqual(checks["platform"]["verdict"], "failed")
+        self.assertEqual(harness.footprint(agent.state_dir), before)
+
     def test_two_one_shots(self):
         """Without a daemon, the second of two that change something gives up at once."""
         agent = self.agent(users=["one"])
@@ -387,6 +410,42 @@ class ExposuresTest(DaemonCase):
         self.assertEqual(self.ask(agent, "GET", "/readyz").status, 503)
 
 
+    def test_reconcile_of_everything_holds_up_nobody(self):
+        """One exposure does not answer while a person's `reconcile` waits for it; the other one is served meanwhile."""
+        agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])
+        self.start(agent)
+        self.converged(agent, "one")
+        self.converged(agent, "two", exposure="health")
+        self.ready(agent)
+        self.platform.fault(path="^/hes/", times=0, hang="before")
+        self.platform.clear_requests()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            verb = pool.submit(agent.run, "reconcile")
+            wait_until(lambda: any(r["path"].startswith("/hes/") for r in self.platform.requests()))
+            self.add_user(agent, "three")
+            agent.write_config()
+            self.converged(agent, "three")
+            self.assertFalse(verb.done())
+            self.platform.clear_faults()
+            verb.result()
+
+    def test_one_in_progress_wakes_no_other(self):
+        """What is waited for at one exposure is nothing to another one: it is left alone until its interval."""
+        agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])
+        self.start(agent)
+        self.converged(agent, "one")
+        self.converged(agent, "two", exposure="health")
+        self.settled(agent)
+        self.platform.behave(exposure={"ready_delay_ms": -1})
+        agent.settings["exposures"][1]["users"].append({"name": "slow", "consumer_group": "slow"})
+        agent.write_config()
+        wait_until(lambda: len([u for u in self.platform.users() if u["status"] != "READY"]) == 1)
+        self.platform.clear_requests()
+        wait_until(lambda: len([r for r in self.platform.requests("list_users") if "/hes/" in r["path"]]) >= 6)
+        paths = [r["path"] for r in self.platform.requests("list_users")]
+        self.assertLessEqual(len([p for p in paths if "/les/" in p]), 1, paths)
+
+
 class MetricsTest(DaemonCase):
     def free_port(self):
         with socket.create_server(("127.0.0.1", 0)) as probe:
@@ -401,28 +460,27 @@ class MetricsTest(DaemonCase):
 
     def test_listener_and_textfile(self):
         port = self.free_port()
-        with tempfile.TemporaryDirectory() as directory:
-            textfile = os.path.join(directory, "exposure_agent.prom")
-            agent = self.agent(
-                users=["one"], settings={"metrics": {"listen": f"127.0.0.1:{port}", "textfile": textfile}}
-            )
-            daemon = self.start(agent)
-            self.converged(agent, "one")
-            self.settled(agent)
-            scraped = self.get(port, "/metrics")
-            self.assertTrue(scraped.headers["Content-Type"].startswith("text/plain; version=0.0.4"))
-            text = scraped.body.decode()
-            self.assertIn('exposure_agent_certificate_ready{exposure="logs",user="one"} 1', text)
-            self.assertIn('exposure_agent_rotations_total{exposure="logs",user="one",result="success"} 1', text)
-            self.assertIn('exposure_agent_platform_requests_total{operation="create_user",status="201"} 1', text)
-            wait_until(lambda: os.path.exists(textfile))
-            self.assertEqual(self.get(port, "/readyz").status, 200)
-            self.assertEqual(os.stat(textfile).st_mode & 0o777, 0o644)
-            if shutil.which("promtool"):
-                for content in (text, pathlib.Path(textfile).read_text()):
-                    subprocess.run(["promtool", "check", "metrics"], input=content, text=True, check=True)
-            self.assertEqual(self.get(port, "/v1/reconcile").status, 404)  # verbs are for the socket alone
-            self.stop(daemon)
+        agent = self.agent(users=["one"])
+        textfile = agent.directory / "exposure_agent.prom"
+        agent.settings["metrics"] = {"listen": f"127.0.0.1:{port}", "textfile": str(textfile)}
+        agent.write_config()
+        self.start(agent)
+        self.converged(agent, "one")
+        self.settled(agent)
+        success = b'exposure_agent_rotations_total{exposure="logs",user="one",result="success"} 1'
+        wait_until(lambda: success in self.get(port, "/metrics").body)  # counted a moment after it is in use
+        scraped = self.get(port, "/metrics")
+        self.assertTrue(scraped.headers["Content-Type"].startswith("text/plain; version=0.0.4"))
+        text = scraped.body.decode()
+        self.assertIn('exposure_agent_certificate_ready{exposure="logs",user="one"} 1', text)
+        self.assertIn('exposure_agent_platform_requests_total{operation="create_user",status="201"} 1', text)
+        wait_until(textfile.exists)
+        self.assertEqual(self.get(port, "/readyz").status, 200)
+        self.assertEqual(textfile.stat().st_mode & 0o777, 0o644)
+        if shutil.which("promtool"):
+            for content in (text, textfile.read_text()):
+                subprocess.run(["promtool", "check", "metrics"], input=content, text=True, check=True)
+        self.assertEqual(self.get(port, "/v1/reconcile").status, 404)  # verbs are for the socket alone
 
     def test_unix_listener_that_an_edit_adds(self):
         agent = self.agent(users=["one"])
@@ -432,10 +490,130 @@ class MetricsTest(DaemonCase):
         agent.settings["metrics"] = {"listen": f"unix:{listener}"}
         agent.write_config()
         wait_until(listener.exists)
+        self.assertEqual(listener.stat().st_mode & 0o777, 0o660)
         connection = UnixConnection(listener)
         with contextlib.closing(connection):
             connection.request("GET", "/healthz")
             self.assertEqual(connection.getresponse().status, 200)
+
+
+class WatchdogTest(DaemonCase):
+    """A receiver in place of the service manager hears when the watchdog is fed, and when it is not."""
+
+    INTERVAL = 0.4  # seconds; fed twice in each
+
+    def setUp(self):
+        super().setUp()
+        self.web = self.agent(users=["one"])
+        self.manager = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        address = str(self.web.directory / "notify")
+        self.manager.bind(address)
+        self.daemon = self.start(self.web, {"NOTIFY_SOCKET": address,
+                                            "WATCHDOG_USEC": str(int(self.INTERVAL * 1_000_000))})
+        self.settled(self.web)
+
+    def fed(self, seconds):
+        """How often it was fed in that time; what was said before does not count."""
+        self.manager.settimeout(0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.manager.recv(4096)
+        count, end = 0, time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            self.manager.settimeout(left)
+            with contextlib.suppress(TimeoutError, BlockingIOError):
+                count += self.manager.recv(4096).startswith(b"WATCHDOG=1")
+        return count
+
+    def test_fed_while_it_works(self):
+        self.assertGreaterEqual(self.fed(10 * self.INTERVAL), 3)
+
+    def test_stopped(self):
+        self.daemon.send_signal(signal.SIGSTOP)
+        self.addCleanup(self.daemon.send_signal, signal.SIGCONT)
+        self.assertEqual(self.fed(5 * self.INTERVAL), 0)
+        self.daemon.send_signal(signal.SIGCONT)
+        self.assertGreaterEqual(self.fed(10 * self.INTERVAL), 1)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to stop one thread of another process")
+    def test_stuck_loop(self):
+        """The thread of the loop alone stands still; the others live, and do not feed in its place."""
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        seize, interrupt, detach = 0x4206, 0x4207, 17
+        if libc.ptrace(seize, self.daemon.pid, None, None) != 0:
+            self.skipTest(f"ptrace: {os.strerror(ctypes.get_errno())}")
+        self.assertEqual(libc.ptrace(interrupt, self.daemon.pid, None, None), 0)
+        os.waitpid(self.daemon.pid, 0x40000000)  # __WALL
+        threads = pathlib.Path(f"/proc/{self.daemon.pid}/task").iterdir()
+        states = {t.name: re.search(r"State:\s+(\w)", (t / "status").read_text())[1] for t in threads}
+        self.assertEqual(states.pop(str(self.daemon.pid)), "t")
+        self.assertNotIn("t", states.values())
+        self.assertTrue(states)
+        self.assertEqual(self.fed(5 * self.INTERVAL), 0)
+        self.assertEqual(libc.ptrace(detach, self.daemon.pid, None, None), 0)
+        self.assertGreaterEqual(self.fed(10 * self.INTERVAL), 1)
+
+
+class PeopleTest(DaemonCase):
+    """What a person reads: status, status --watch, doctor."""
+
+    def test_status_says_what_retires_and_when(self):
+        agent = self.agent(users=[{"name": "one", "consumer_group": "one", "rotation": {"retire_after": "2h"}}])
+        agent.run("reconcile", expect=0)
+        agent.run("rotate", "logs/one", expect=0)
+        self.assertRegex(agent.run("status", expect=0).stdout,
+                         r"logs/one: logs-orion-123-one-\w{8} is deleted in (2 h|119 min)\n")
+        agent.settings["exposures"][0]["users"][0]["rotation"]["retire_after"] = "0s"
+        agent.write_config()
+        said = agent.run("status", expect=0).stdout
+        self.assertRegex(said, r"logs/one: logs-orion-123-one-\w{8} is deleted with the next pass\n")
+        self.assertNotIn("in now", said)
+
+    def test_nothing_is_said_twice(self):
+        agent = self.agent(users=["one"])
+        agent.settings["exposures"][0]["base_url"] = "http://127.0.0.1:9/les"
+        agent.write_config()
+        said = agent.run("reconcile", expect=69).stderr + agent.run("status").stdout + agent.run("doctor").stdout
+        self.assertIn("exposure logs", said)
+        self.assertNotRegex(said, r"exposure logs: *exposure logs|exposure logs +failed +exposure logs")
+
+    def test_watch(self):
+        agent = self.agent(users=["one"])
+        with open(agent.directory / "screen", "wb") as screen:
+            shown = subprocess.Popen(agent.command("status", "--watch"), stdout=screen, env=agent.environment())
+        self.addCleanup(shown.kill)
+        screen = agent.directory / "screen"
+        wait_until(lambda: "logs/one  absent" in screen.read_text())
+        agent.run("reconcile", expect=0)  # the watcher holds nothing
+        wait_until(lambda: "logs/one  valid" in screen.read_text())
+        shown.send_signal(signal.SIGINT)
+        self.assertEqual(shown.wait(KILL_AFTER), 0)
+
+    def test_doctor_while_all_is_well(self):
+        agent = self.agent(users=[{"name": "one", "consumer_group": "one", "hooks": [{"command": ["/bin/true"]}]}])
+        agent.run("reconcile", expect=0)
+        alone = agent.json("doctor", expect=0)
+        self.start(agent)
+        self.ready(agent)
+        for report in (alone, agent.json("doctor", expect=0)):  # beside the daemon as well
+            self.assertEqual({c["verdict"] for c in report["checks"]}, {"ok"}, report)
+            names = {c["name"] for c in report["checks"]}
+            self.assertLessEqual({"configuration", "state directory", "network.ca_file", "identity.client_secret",
+                                  "logs/one: output", "logs/one: hook", self.platform.base_url, "login",
+                                  "exposure logs", "clock"}, names)
+
+    def test_doctor_finds_the_cause(self):
+        agent = self.agent(users=[{"name": "one", "consumer_group": "one", "output": {"directory": "/proc/none"},
+                                   "hooks": [{"command": ["/nonexistent/hook"]}]}])
+        agent.settings["exposures"][0]["broker_ca_file"] = "/nonexistent/ca.pem"
+        agent.write_config()
+        self.platform.behave(clock_offset_s=3600)
+        agent.run("logout", expect=0)
+        (agent.state_dir / "private").chmod(0o750)
+        bad = {c["name"]: c for c in agent.json("doctor", expect=1)["checks"] if c["verdict"] == "failed"}
+        self.assertLessEqual({"logs: broker_ca_file", "logs/one: hook", "login"}, set(bad))
+        self.assertTrue(all(c["remedy"] for c in bad.values()), bad)
 
 
 class QuietTest(DaemonCase):
