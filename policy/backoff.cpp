@@ -13,9 +13,10 @@ constexpr span slow = 1h;              // what waits for a change is looked at t
 constexpr std::int64_t attempts = 10;  // that fit into the rest of a certificate's life
 constexpr span quickest = 5s;
 
-span wait_for(int count, retry kind)
+// A look at our own disk costs nobody anything, and whoever mends it tells nobody.
+span wait_for(int count, const failure& what)
 {
-    if (kind != retry::later) return slow;
+    if (what.kind != retry::later && !is_local(what.code)) return slow;
     return waits[std::min<std::size_t>(static_cast<std::size_t>(std::max(count, 1) - 1), waits.size() - 1)];
 }
 
@@ -32,7 +33,7 @@ failure_memory remember(const std::optional<failure_memory>& before, const failu
                           .last = now,
                           .next_attempt = std::nullopt,
                           .wanted = wanted};
-    auto wait = wait_for(memory.count, what.kind);
+    auto wait = wait_for(memory.count, what);
     if (expiry && *expiry > now) wait = std::clamp<span>((*expiry - now) / attempts, quickest, wait);
     memory.next_attempt = now + std::max(wait, what.retry_after.value_or(0s));
     return memory;

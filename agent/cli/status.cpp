@@ -83,6 +83,7 @@ void print_user(const policy::standing& s, const std::vector<service::exposure_v
 
 void print_remarks(const service::status_view& view, policy::instant now)
 {
+    if (!view.disk.empty()) std::cout << view.disk << "\n";
     print_login(view.login);
     for (const auto& e : view.exposures) {
         if (!e.incident.empty()) std::cout << policy::about("exposure " + e.name, e.incident) << "\n";
@@ -127,6 +128,7 @@ io::awaitable<int> show_once(service::application& app, const globals& common, c
     const auto now = app.clock().now();
     auto view = service::view_of(world.desired(), world.stored(), *login,
                                  service::credential_views(world.desired(), app.paths()), now);
+    view.disk = service::disk_trouble(app.paths());
     keep_only(view, only);
     if (common.json)
         std::cout << boost::json::serialize(service::to_json(view)) << std::endl;

@@ -4,8 +4,10 @@
 #include "agent/disk/errors.hpp"
 
 #include <cerrno>
+#include <cstdint>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace disk {
@@ -32,6 +34,19 @@ policy::result<void> keep_reserve(const paths& where)
     if (error == 0) return {};
     unlinkat(home->fd(), name.c_str(), 0);
     return from_errno(error, what);
+}
+
+policy::result<void> has_room(const paths& where)
+{
+    const std::string what = "nothing can be kept in " + where.private_directory().string();
+    struct statvfs space;
+    if (statvfs(where.private_directory().c_str(), &space) != 0) return {};  // there is nothing yet
+    if ((space.f_flag & ST_RDONLY) != 0) return from_errno(EROFS, what);
+    struct stat facts;
+    const bool kept = stat(where.reserve().c_str(), &facts) == 0;
+    const auto left = static_cast<std::uint64_t>(space.f_bavail) * space.f_frsize;
+    if (!kept && left < static_cast<std::uint64_t>(reserve_bytes)) return from_errno(ENOSPC, what);
+    return {};
 }
 
 bool spend_reserve(const paths& where)

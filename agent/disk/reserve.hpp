@@ -12,6 +12,9 @@ namespace disk {
 // Makes it if it is missing. errc::disk_full, disk: then nothing may be sent.
 [[nodiscard]] policy::result<void> keep_reserve(const paths&);
 
+// Whether a change could be kept, from a look alone: for whoever may only look. errc::disk_full, disk.
+[[nodiscard]] policy::result<void> has_room(const paths&);
+
 // True: there was one, it is given up, and what found the disk full may be tried once more.
 [[nodiscard]] bool spend_reserve(const paths&);
 

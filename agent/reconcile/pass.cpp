@@ -85,6 +85,7 @@ io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
         co_await perform_all(std::move(steps), options);
         outcome.plan = plan(options);
     }
+    co_await forget_failures(outcome.plan);
     co_await keep_verdicts(outcome.plan);
     if (outcome.acted) poll_ = 0ms;
     outcome.soon = next_look(outcome, onboarding, options);
@@ -167,6 +168,20 @@ io::awaitable<void> exposure_pass::forget_failure(bool has_instance)
             "exposure " + exposure_ + " answers again");
     if (auto saved = co_await world_.save_exposure(exposure_); !saved)
         io::log(io::severity::error, saved.error().context);
+}
+
+// Whoever took the cause away (a foreign file that was moved) left nothing to do that could succeed and end
+// the failure.
+io::awaitable<void> exposure_pass::forget_failures(policy::plan_result plan)
+{
+    for (const auto& view : plan.users) {
+        if (view.name.exposure != exposure_ || view.finding != policy::reason::healthy) continue;
+        const auto user = world_.stored().users.find(view.name);
+        if (user == world_.stored().users.end() || !user->second.failure) continue;
+        user->second.failure.reset();
+        if (auto saved = co_await world_.save(view.name); !saved)
+            io::log(io::severity::error, saved.error().context);
+    }
 }
 
 std::vector<policy::action> exposure_pass::mine(std::vector<policy::action> actions,

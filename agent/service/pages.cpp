@@ -22,8 +22,10 @@ pages::pages(application& app, const exposure_tasks& tasks, const login_watch& l
 
 status_view pages::view() const
 {
-    return view_of(app_.desired(), app_.world().stored(), login_.status(),
-                   credential_views(app_.desired(), app_.paths()), app_.clock().now());
+    auto seen = view_of(app_.desired(), app_.world().stored(), login_.status(),
+                        credential_views(app_.desired(), app_.paths()), app_.clock().now());
+    seen.disk = disk_trouble(app_.paths());
+    return seen;
 }
 
 std::string pages::metrics() const

@@ -1,5 +1,6 @@
 #include "agent/service/status_view.hpp"
 
+#include "agent/disk/reserve.hpp"
 #include "policy/dates.hpp"
 
 #include <boost/json.hpp>
@@ -104,10 +105,16 @@ status_view view_of(const policy::desired_state& desired, const policy::stored_s
     return view;
 }
 
+std::string disk_trouble(const disk::paths& where)
+{
+    const auto room = disk::has_room(where);
+    return room ? std::string() : room.error().context;
+}
+
 bool needs_attention(const status_view& view)
 {
-    return view.login.state == platform::login_state::required || view.login.at_risk || view.login.unsaved ||
-           std::ranges::any_of(view.users, &policy::standing::attention) ||
+    return !view.disk.empty() || view.login.state == platform::login_state::required || view.login.at_risk ||
+           view.login.unsaved || std::ranges::any_of(view.users, &policy::standing::attention) ||
            std::ranges::any_of(view.exposures,
                                [](const auto& e) { return !e.last_error.empty() || !e.incident.empty(); }) ||
            std::ranges::any_of(view.credentials, [](const auto& c) { return !c.last_error.empty(); });
@@ -130,9 +137,13 @@ object to_json(const status_view& view)
                                      {"state", c.state},
                                      {"updated_at", time_or_null(c.updated_at)},
                                      {"last_error", text_or_null(c.last_error)}});
-    return {{"schema", "exposure-agent.status/v1"},         {"owner", view.owner},
-            {"login", platform::name_of(view.login.state)}, {"users", std::move(users)},
-            {"credentials", std::move(credentials)},        {"exposures", std::move(exposures)}};
+    return {{"schema", "exposure-agent.status/v1"},
+            {"owner", view.owner},
+            {"disk", text_or_null(view.disk)},
+            {"login", platform::name_of(view.login.state)},
+            {"users", std::move(users)},
+            {"credentials", std::move(credentials)},
+            {"exposures", std::move(exposures)}};
 }
 
 }  // namespace service

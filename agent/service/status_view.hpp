@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/disk/paths.hpp"
 #include "agent/platform/login_status.hpp"
 #include "policy/desired.hpp"
 #include "policy/standing.hpp"
@@ -30,6 +31,7 @@ struct exposure_view {
 
 struct status_view {
     std::string owner;
+    std::string disk;  // why nothing can be kept, and so nothing is sent; empty: all is well
     platform::login_status login;
     std::vector<policy::standing> users;  // pointing into the stored state that it was made from
     std::vector<exposure_view> exposures;
@@ -38,6 +40,9 @@ struct status_view {
 
 status_view view_of(const policy::desired_state&, const policy::stored_state&, platform::login_status,
                     std::vector<credential_view>, policy::instant now);
+
+// Why the state directory cannot keep anything; empty: it can.
+std::string disk_trouble(const disk::paths&);
 
 // True when somebody should look: `status --check` exits 1.
 bool needs_attention(const status_view&);

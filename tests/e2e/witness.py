@@ -155,8 +155,9 @@ class Strangers:
 
 def public_key_sha256(key_file):
     """As the platform's state shows it: of the SubjectPublicKeyInfo, DER."""
-    der = subprocess.run(["openssl", "pkey", "-in", key_file, "-pubout", "-outform", "DER"], capture_output=True, check=True)
-    return hashlib.sha256(der.stdout).hexdigest()
+    command = ["openssl", "pkey", "-in", key_file, "-pubout", "-outform", "DER"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    return hashlib.sha256(done.stdout).hexdigest() if done.returncode == 0 else "not a key"
 
 
 def faults_at_any_time(simulator, agent):

@@ -39,6 +39,16 @@ BOOST_AUTO_TEST_CASE(each_failure_waits_longer_up_to_half_an_hour)
     BOOST_TEST((memory->code == errc::unavailable));
 }
 
+BOOST_AUTO_TEST_CASE(what_waits_for_somebody_at_this_host_is_looked_at_soon)
+{
+    const policy::failure foreign{
+        .code = policy::errc::foreign_file, .context = "a link", .kind = retry::after_change};
+    auto memory = policy::remember({}, foreign, "entry", std::nullopt, now);
+    BOOST_TEST((wait_of(memory) == 5s));
+    memory = policy::remember(memory, foreign, "entry", std::nullopt, now);
+    BOOST_TEST((wait_of(memory) == 15s));
+}
+
 BOOST_AUTO_TEST_CASE(what_waits_for_a_change_is_tried_slowly)
 {
     for (const auto kind : {retry::after_change, retry::never})

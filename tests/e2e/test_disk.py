@@ -1,0 +1,254 @@
+"""A disk that is full, read-only, somebody else's, gone, or has something foreign in the way.
+
+The certificate in use goes on working, the reason is shown with a remedy, nothing that changes anything is sent to the
+platform while the answer could not be kept, and all is well by itself when the cause is gone.
+"""
+
+import contextlib
+import os
+import shutil
+import subprocess
+import unittest
+
+import harness
+import witness
+
+NAME = "logs/a"
+NOBODY = 65534
+ROOM = "4m"
+BEHAVIOUR = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
+CHANGES = ("create_instance", "create_user", "delete_user")
+
+
+def mounted(directory):
+    """Mounts a small disk there; the test is skipped where nothing can be mounted."""
+    directory.mkdir(parents=True, exist_ok=True)
+    done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM},mode=0755", "tmpfs", directory],
+                          capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise unittest.SkipTest(f"nothing can be mounted here: {done.stderr.strip()}")
+
+
+def remount(directory, how):
+    subprocess.run(["mount", "-o", f"remount,{how}", directory], check=True)
+
+
+def fill(directory):
+    """Takes all the room that is left; the file to remove."""
+    filler = directory / "filler"
+    taken = os.open(filler, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    with contextlib.suppress(OSError):
+        while True:
+            os.write(taken, bytes(4096))
+    os.close(taken)
+    return filler
+
+
+class DiskTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        harness.built("exposure-agent")
+        cls.platform = harness.Simulator(BEHAVIOUR)
+        cls.addClassCleanup(cls.platform.stop)
+
+    def start(self, own_disk=False):
+        """An agent with one certificate in use; a watcher looks at it until the end."""
+        scene = contextlib.ExitStack()
+        self.addCleanup(scene.close)
+        self.agent, self.watcher, self.strangers = scene.enter_context(witness.scene(self.platform, ["a"]))
+        if own_disk:
+            mounted(self.agent.state_dir)
+            scene.callback(subprocess.run, ["umount", "-l", self.agent.state_dir], check=False)
+        self.agent.login()
+        self.agent.run("reconcile", expect=0)
+        self.first = self.agent.published("a").generation
+        self.platform.clear_requests()
+
+    # What is true while the disk is in trouble
+
+    def refused(self, *arguments, saying):
+        """The verb fails, says this, and asked the platform to change nothing, nor spent a token."""
+        done = self.agent.run(*arguments)
+        self.assertEqual(done.returncode, 1, done.stderr)
+        for words in saying:
+            self.assertIn(words, done.stderr)
+        self.assertEqual(self.changes(), [])
+
+    def changes(self):
+        return [operation for operation in self.platform.operations() if operation in (*CHANGES, "token")]
+
+    def status_says(self, *saying):
+        for words in saying:
+            self.assertIn(words, self.agent.run("status").stdout)
+        self.assertEqual(self.agent.run("status", "--check").returncode, 1)
+
+    def in_use(self):
+        self.assertEqual(self.agent.published("a").generation, self.first)
+        self.assertTrue(self.agent.published("a").key_matches())
+        self.assertEqual(witness.faults_at_any_time(self.platform, self.agent), [])
+
+    def healed(self, rotated):
+        self.agent.run("reconcile", expect=0)
+        self.agent.run("status", "--check", expect=0)
+        self.assertEqual(self.agent.published("a").generation != self.first, rotated)
+        self.assertEqual(witness.faults_at_the_end(self.platform, self.agent, ["a"]), [])
+        self.assertEqual(self.watcher.take_faults() + self.strangers.faults(), [])
+        self.assertEqual(witness.presented_again(self.platform), 0)
+
+    # Full
+
+    def test_a_full_disk(self):
+        self.start(own_disk=True)
+        filler = fill(self.agent.state_dir)
+        self.refused("rotate", NAME, saying=["No space left on device", "free some space"])
+        self.status_says("No space left on device", "free some space")
+        self.in_use()
+        filler.unlink()
+        self.healed(rotated=True)
+
+    def test_a_full_disk_without_the_reserve(self):
+        self.start(own_disk=True)
+        (self.agent.state_dir / "private" / "reserve").unlink()
+        filler = fill(self.agent.state_dir)
+        self.platform.expire_tokens()
+        self.refused("rotate", NAME, saying=["No space left on device", "free some space"])
+        self.refused("reconcile", saying=["nothing is sent", "No space left on device", "free some space"])
+        self.status_says("nothing can be kept", "No space left on device", "free some space")
+        self.in_use()
+        filler.unlink()
+        self.healed(rotated=False)
+        self.agent.run("rotate", NAME, expect=0)
+        self.healed(rotated=True)
+
+    def test_a_disk_that_fills_up_while_the_answer_is_under_way(self):
+        """The new user's id, and the new tokens: each finds the room that was kept for it."""
+        for operation in ("create_user", "token"):
+            with self.subTest(operation):
+                self.start(own_disk=True)
+                self.platform.fault(operation=operation, delay_after_ms=1500)
+                self.platform.expire_tokens()
+                running = self.agent.start("rotate", NAME)
+                harness.wait_until(lambda: self.is_processed(operation))
+                filler = fill(self.agent.state_dir)
+                running.wait(harness.RUN_TIMEOUT)
+                self.assertEqual(witness.faults_at_any_time(self.platform, self.agent), [])
+                filler.unlink()
+                self.healed(rotated=True)
+                self.assertEqual(self.platform.operations().count("create_user"), 1)
+                self.assertEqual(self.agent.status()["login"], "ok")
+                self.doCleanups()
+
+    def is_processed(self, operation):
+        """The platform has done the work, whose answer is still under way."""
+        state = self.platform.state()
+        if operation == "token":
+            return sum(token["used"] for token in state["oauth"]["refresh_tokens"]) == 2  # the login's, and this one
+        return len([user for user in state["users"] if witness.MARK in user["description"]]) == 2
+
+    # Read-only, somebody else's, gone
+
+    def test_a_disk_that_becomes_read_only(self):
+        self.start(own_disk=True)
+        remount(self.agent.state_dir, "ro")
+        self.platform.expire_tokens()
+        self.refused("rotate", NAME, saying=["Read-only file system", "make it writable"])
+        self.refused("reconcile", saying=["Read-only file system", "make it writable"])
+        self.status_says("Read-only file system", "make it writable")
+        self.in_use()
+        remount(self.agent.state_dir, "rw")
+        self.agent.run("rotate", NAME, expect=0)
+        self.healed(rotated=True)
+
+    def test_a_disk_that_fills_up_under_the_daemon(self):
+        self.start(own_disk=True)
+        running = self.agent.start("run")
+        try:
+            harness.wait_until(lambda: (self.agent.state_dir / "control.sock").exists())
+            self.agent.run("reconcile", expect=0)
+            (self.agent.state_dir / "private" / "reserve").unlink()
+            filler = fill(self.agent.state_dir)
+            self.platform.clear_requests()
+            self.agent.settings["exposures"][0]["users"][0]["contact"] = "other@example.com"
+            self.agent.write_config()
+            harness.wait_until(lambda: "nothing is sent" in (self.agent.directory / "agent.log").read_text())
+            self.status_says("No space left on device", "free some space")
+            self.assertEqual(self.changes(), [])
+            self.in_use()
+            filler.unlink()  # and nobody says so to the daemon
+            harness.wait_until(lambda: self.agent.published("a").generation != self.first)
+            self.healed(rotated=True)
+        finally:
+            running.terminate()
+            self.assertEqual(running.wait(harness.RUN_TIMEOUT), 0)
+
+    @unittest.skipIf(os.geteuid() != 0, "only root can give files away")
+    def test_a_private_directory_of_somebody_else(self):
+        self.start()
+        os.chown(self.agent.state_dir / "private", NOBODY, NOBODY)
+        self.platform.expire_tokens()
+        for verb in (("reconcile",), ("rotate", NAME)):
+            self.refused(*verb, saying=["private belongs to", "sudo -u"])
+        self.in_use()
+        os.chown(self.agent.state_dir / "private", 0, 0)
+        self.healed(rotated=False)
+
+    def test_a_missing_output_directory_is_made_again(self):
+        self.start()
+        self.watcher.let_go("a")
+        shutil.rmtree(self.agent.state_dir / "live")
+        self.agent.run("reconcile", expect=0)
+        self.assertEqual(self.changes(), [])
+        self.healed(rotated=False)
+
+    # Something foreign in the way
+
+    def obstructed(self, saying):
+        before = harness.footprint(self.agent.state_dir / "live")
+        self.refused("reconcile", saying=saying)
+        self.status_says(*saying)
+        self.assertEqual(harness.footprint(self.agent.state_dir / "live"), before, "what is foreign is left alone")
+
+    def test_a_foreign_link_in_place_of_the_directory(self):
+        self.start()
+        self.watcher.let_go("a")
+        directory = self.agent.published("a").directory
+        elsewhere = self.agent.directory / "elsewhere"
+        directory.rename(elsewhere)
+        directory.symlink_to(elsewhere)
+        self.obstructed(["not ours stands in the way", "move it away"])
+        self.in_use()
+        directory.unlink()
+        elsewhere.rename(directory)
+        self.healed(rotated=False)
+
+    def test_a_foreign_file_in_place_of_the_link(self):
+        self.start()
+        self.watcher.let_go("a")
+        current = self.agent.published("a").current
+        current.unlink()
+        current.write_text("somebody's")
+        self.obstructed(["current is no link", "move it away"])
+        current.unlink()
+        self.healed(rotated=False)
+
+    def test_a_foreign_directory_in_place_of_the_key_goes_away_under_the_daemon(self):
+        self.start()
+        self.watcher.let_go("a")
+        key = self.agent.published("a").current / "key.pem"
+        key.unlink()
+        key.mkdir()
+        self.obstructed(["key.pem is no regular file", "move it away"])
+        running = self.agent.start("run")
+        try:
+            harness.wait_until(lambda: (self.agent.state_dir / "control.sock").exists())
+            key.rmdir()  # and nobody says so to the daemon
+            harness.wait_until(key.is_file)
+        finally:
+            running.terminate()
+            self.assertEqual(running.wait(harness.RUN_TIMEOUT), 0)
+        self.assertEqual(self.changes(), [])
+        self.healed(rotated=False)
+
+
+if __name__ == "__main__":
+    unittest.main()
