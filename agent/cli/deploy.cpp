@@ -31,7 +31,7 @@ int drain(const globals& common, const deploy_options& options)
     }(app, *spool, report));
     if (!report) return report_failure(report.error());
     for (const auto& name : report->done)
-        std::cout << name.text() << ": hooks passed\n";
+        std::cout << deploy::subject_of(name) << ": hooks passed\n";
     for (const auto& sentence : report->thrown_away)
         std::cerr << sentence << "\n";
     for (const auto& sentence : report->failed)

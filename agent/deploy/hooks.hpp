@@ -20,6 +20,12 @@ struct hook_run {
     std::string reason;  // EXPOSURE_REASON: stable word of why there is a new certificate
 };
 
+// "logs/siem", or "credential backup": leads the sentences about hooks.
+inline std::string subject_of(const policy::user_name& name)
+{
+    return name.exposure.empty() ? "credential " + name.user : name.text();
+}
+
 class hooks {
 public:
     virtual ~hooks() = default;

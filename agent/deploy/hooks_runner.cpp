@@ -72,9 +72,8 @@ std::string ending(const io::process_outcome& outcome, policy::span timeout)
 policy::failure failed(const hook_run& run, std::size_t index, const std::string& how)
 {
     const bool of_user = !run.name.exposure.empty();
-    const auto whose = of_user ? run.name.text() : "credential " + run.name.user;
     return {.code = policy::errc::hook_failed,
-            .context = whose + ": hook " + std::to_string(index + 1) + " of " +
+            .context = subject_of(run.name) + ": hook " + std::to_string(index + 1) + " of " +
                        std::to_string(run.hooks.size()) + " (" + io::printable(describe(run.hooks[index])) +
                        ") " + how + "; it is repeated until it returns 0, at once with `exposure-agent " +
                        (of_user ? "deploy " + run.name.text() : "reconcile") + "`",
@@ -113,7 +112,7 @@ policy::result<io::process_request> hooks_runner::request_of(const policy::hook&
     if (usable) return request;
     return policy::failure{
         .code = policy::errc::config,
-        .context = run.name.text() + ": the hook (" + io::printable(describe(hook)) +
+        .context = subject_of(run.name) + ": the hook (" + io::printable(describe(hook)) +
                    ") names neither a unit nor an absolute path: correct it in the configuration",
         .kind = policy::retry::after_change};
 }
@@ -134,7 +133,7 @@ io::task<void> hooks_runner::run_one(const hook_run& run, std::size_t index)
     io::crash_point("hook.after");
     if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
     if (!outcome)
-        co_return policy::with_context(run.name.text() + ": hook " + describe(hook), outcome.error());
+        co_return policy::with_context(subject_of(run.name) + ": hook " + describe(hook), outcome.error());
     if (!outcome->ok()) co_return failed(run, index, ending_and_words(*outcome, hook.timeout));
     if (!is_unit) co_return policy::result<void>();
 

@@ -14,11 +14,13 @@ void tell(std::vector<std::string>& sentences, std::string sentence)
     if (sentences.size() == most_told) sentences.push_back("and more");
 }
 
-policy::result<void> refuse_unless_all_trusted(const std::vector<policy::hook>& list)
+policy::result<void> refuse_unless_all_trusted(const hook_run& run)
 {
-    for (const auto& hook : list) {
+    for (const auto& hook : run.hooks) {
         if (hook.what != policy::hook::kind::command || hook.argv.empty()) continue;
-        if (const auto trusted = refuse_unless_trusted(hook.argv.front()); !trusted) return trusted;
+        if (const auto trusted = refuse_unless_trusted(hook.argv.front()); !trusted)
+            return policy::with_context(
+                subject_of(run.name) + ": no hook was run, root starts no such program", trusted.error());
     }
     return {};
 }
@@ -75,7 +77,7 @@ io::task<drain_report> drain_spool(const spool_reader& spool, const policy::desi
         run->generation = request.generation;
         run->not_after = request.not_after;
         run->reason = request.reason;
-        auto outcome = refuse_unless_all_trusted(run->hooks);
+        auto outcome = refuse_unless_all_trusted(*run);
         if (outcome) outcome = co_await runner.run(std::move(*run));
         if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
 

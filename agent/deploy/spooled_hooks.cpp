@@ -3,7 +3,6 @@
 #include "agent/disk/atomic_file.hpp"
 #include "agent/disk/read_file.hpp"
 #include "crypto/digest.hpp"
-#include "policy/about.hpp"
 #include "policy/dates.hpp"
 
 #include <algorithm>
@@ -18,11 +17,12 @@ constexpr auto longest_pause = 1000ms;
 constexpr auto helper_patience = 2min;  // its start, and the hooks of others before ours
 constexpr std::size_t ticket_bytes = 16;
 
+// The helper's own sentences name the subject already.
 policy::failure failed(const hook_run& run, const std::string& why)
 {
+    const auto lead = subject_of(run.name) + ": ";
     return {.code = policy::errc::hook_failed,
-            .context = run.name.exposure.empty() ? "credential " + run.name.user + ": " + why
-                                                 : policy::about(run.name, why),
+            .context = why.starts_with(lead) ? why : lead + why,
             .kind = policy::retry::later};
 }
 

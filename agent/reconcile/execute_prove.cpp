@@ -1,5 +1,3 @@
-#include "agent/io/log.hpp"
-#include "agent/io/log_events.hpp"
 #include "agent/reconcile/execute.hpp"
 #include "policy/limits.hpp"
 
@@ -82,10 +80,7 @@ io::task<void> executor::prove(const policy::action& a)
         in_use = co_await outside.proof.ask(proof_of(exposure, *current, a.name.user, directory));
     }
     const bool patient = g.collected_at && now() - *g.collected_at < policy::limits::probe_patience;
-    auto why = not_proven(a.name, g.sent.common_name, *answer, of_pair_in_use(current, in_use), patient);
-    io::log(io::severity::warning, io::events::proof_failed, {a.name.exposure, a.name.user, a.generation},
-            why.context);
-    co_return why;
+    co_return not_proven(a.name, g.sent.common_name, *answer, of_pair_in_use(current, in_use), patient);
 }
 
 }  // namespace reconcile

@@ -6,6 +6,20 @@
 #include "policy/dates.hpp"
 
 namespace reconcile {
+namespace {
+
+// A hook that fails right after a switch may mean that the consumer cannot use the new certificate.
+policy::failure with_way_back(policy::failure failed, const policy::stored_user& user)
+{
+    const auto* before = user.find(user.previous);
+    if (before && before->certificate && !before->lost_at && user.held.empty())
+        failed.context +=
+            "; the certificate before comes back with `exposure-agent rollback " + user.name.text() + "`";
+    return failed;
+}
+
+}  // namespace
+
 // Complete on disk before one rename puts it in use; repairs go the same way.
 io::task<void> executor::publish(const policy::action& a)
 {
@@ -85,6 +99,8 @@ io::task<void> executor::deploy(const policy::action& a)
                                .not_after = g.certificate->not_after,
                                .reason = world_.user(a.name).deploy_reason};
     auto passed = co_await world_.outside().hooks.run(run);
+    if (!passed && passed.error().code == policy::errc::hook_failed)
+        co_return with_way_back(passed.error(), world_.user(a.name));
     if (!passed) co_return passed.error();
     io::crash_point("deploy.hooks-passed");
 

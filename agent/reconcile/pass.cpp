@@ -38,6 +38,17 @@ bool is_hooks(const policy::action& a)
     return a.kind == policy::action_kind::deploy;
 }
 
+bool is_of_proof(policy::errc code)
+{
+    return code == policy::errc::probe_refused || code == policy::errc::probe_unreachable;
+}
+
+io::log_event event_of(const policy::action& a, const policy::failure& failed)
+{
+    if (is_hooks(a)) return io::events::deploy_failed;
+    return is_of_proof(failed.code) ? io::events::proof_failed : io::events::request_failed;
+}
+
 std::optional<policy::failure_memory>& memory_of(policy::stored_user& user, const policy::action& a)
 {
     if (is_hooks(a)) return user.deploy_failure;
@@ -252,9 +263,9 @@ io::awaitable<void> exposure_pass::remember_failure(policy::action step, policy:
                            failed.retry_after.value_or(0s));
     else
         failed_[step.name] = failed.context;
-    if (news && !options.patient)
-        io::log(io::severity::warning,
-                is_hooks(step) ? io::events::deploy_failed : io::events::request_failed,
+    // who waits is told why when it is for minutes, and everything else at the end
+    if (news && (!options.patient || is_of_proof(failed.code)))
+        io::log(io::severity::warning, event_of(step, failed),
                 {step.name.exposure, step.name.user, step.generation}, failed.context);
     if (auto saved = co_await world_.save(step.name); !saved)
         io::log(io::severity::error, saved.error().context);

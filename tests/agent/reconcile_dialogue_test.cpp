@@ -108,6 +108,21 @@ BOOST_AUTO_TEST_CASE(the_old_user_goes_after_the_new_one_is_in_use_and_its_hooks
     BOOST_TEST(w.kept().generations.size() == 1U);
 }
 
+BOOST_AUTO_TEST_CASE(a_hook_that_fails_after_a_switch_shows_the_way_back)
+{
+    small_world w;
+    w.siem().rotation.retire_after = std::chrono::hours(24);
+    w.siem().hooks.push_back({.argv = {"/bin/true"}});
+    w.hooks.failures = 1000;
+    w.reconcile();
+    BOOST_TEST(w.kept().deploy_failure.value().sentence == "the hook said no");
+    w.siem().contact = "other@example.com";
+    w.reconcile();
+    BOOST_TEST(
+        w.kept().deploy_failure.value().sentence ==
+        "the hook said no; the certificate before comes back with `exposure-agent rollback logs/siem`");
+}
+
 BOOST_AUTO_TEST_CASE(a_refusal_of_the_broker_is_waited_for_while_access_is_granted)
 {
     small_world w;
