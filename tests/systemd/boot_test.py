@@ -84,6 +84,7 @@ class boot(unittest.TestCase):
         self.wrong_edit_changes_nothing()
         self.operators_see_it()
         self.killed_it_comes_back()
+        self.stuck_it_is_killed_and_comes_back()
         self.wrong_file_holds_up_hooks_but_loses_none()
         self.strange_spool_entries_do_no_harm()
         self.files_for_a_group()
@@ -191,6 +192,8 @@ class boot(unittest.TestCase):
         shown = self.run_in("systemctl", "status", "--no-pager", UNIT).stdout
         self.assertIn("Status: ", shown)
         self.assertIn("active (running)", shown)
+        self.assertEqual(self.run_in("stat", "-c", "%U:%G %a", "/run/exposure-agent/metrics.sock").stdout,
+                         "exposure-agent:exposure-agent 660\n")
         page = self.metrics()
         self.assertIn('exposure_agent_certificate_ready{exposure="logs",user="siem-forwarder"} 1', page)
         self.assertEqual(dict(re.findall(r"# TYPE (\S+) (\S+)", page)), METRICS)
@@ -216,6 +219,25 @@ class boot(unittest.TestCase):
         self.assertNotEqual(self.machine.show(UNIT, "MainPID"), process)
         self.wait(self.converged, "it still serves its user")
         self.assertEqual(self.user()["generation"], generation)
+
+    def stuck_it_is_killed_and_comes_back(self):
+        self.machine.note("Stopped in the middle of its work: the watchdog is not fed, systemd kills it, and it comes back")
+        drop_in = f"/etc/systemd/system/{UNIT}.d/watchdog.conf"
+        self.machine.write(drop_in, "[Service]\nWatchdogSec=2s\nTimeoutAbortSec=1s\n")
+        self.run_in("systemctl", "daemon-reload")
+        self.run_in("systemctl", "restart", UNIT)
+        process = self.machine.show(UNIT, "MainPID")
+        self.run_in("sleep", "5")  # it is fed
+        self.assertEqual(self.machine.show(UNIT, "MainPID"), process)
+        self.run_in("systemctl", "kill", "--kill-whom=main", "--signal=STOP", UNIT)
+        self.wait(lambda: self.machine.show(UNIT, "NRestarts") == "1"
+                  and self.machine.show(UNIT, "ActiveState") == "active", "it runs again")
+        self.assertNotEqual(self.machine.show(UNIT, "MainPID"), process)
+        self.assertTrue([entry for entry in self.journal("-u", UNIT) if "Watchdog timeout" in str(entry["MESSAGE"])])
+        self.run_in("rm", drop_in)
+        self.run_in("systemctl", "daemon-reload")
+        self.run_in("systemctl", "restart", UNIT)
+        self.wait(self.converged, "it still serves its user")
 
     def wrong_file_holds_up_hooks_but_loses_none(self):
         self.machine.note("A hook is due while the file is wrong: the helper refuses it, and runs the hook once it is right")
@@ -273,6 +295,9 @@ class boot(unittest.TestCase):
         self.run_in("systemctl", "disable", "--now", UNIT)
         self.assertEqual(self.machine.show(UNIT, "Result"), "success")
         self.configure()
+        told = self.run_in("exposure-agent", "rotate", NAME, check=False)
+        self.assertEqual(told.returncode, 1)
+        self.assertIn("sudo -u exposure-agent", told.stderr)
         self.run_in("systemctl", "enable", "--now", "exposure-agent-reconcile.timer")
         self.run_in("systemctl", "start", "exposure-agent-reconcile.service", check=False)
         self.run_in("journalctl", "--no-pager", "-u", "exposure-agent-reconcile.service")
