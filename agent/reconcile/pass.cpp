@@ -174,9 +174,11 @@ io::awaitable<void> exposure_pass::forget_failure(bool has_instance)
     const auto record = world_.stored().exposures.find(exposure_);
     if (record == world_.stored().exposures.end() || !record->second.failure) co_return;
     if (!has_instance && record->second.failure->wanted != of_look) co_return;
+    const bool was_said = record->second.failure->code != policy::errc::login_required;
     record->second.failure.reset();
-    io::log(io::severity::info, io::events::recovered, {exposure_},
-            "exposure " + exposure_ + " answers again");
+    if (was_said)
+        io::log(io::severity::info, io::events::recovered, {exposure_},
+                "exposure " + exposure_ + " answers again");
     if (auto saved = co_await world_.save_exposure(exposure_); !saved)
         io::log(io::severity::error, saved.error().context);
 }

@@ -8,8 +8,8 @@
 namespace service {
 
 alarms::alarms(boost::asio::any_io_executor executor, std::chrono::milliseconds slice,
-               std::function<void()> at_each)
-    : timer_(std::move(executor)), slice_(slice), at_each_(std::move(at_each))
+               std::function<void()> at_each, std::function<wall::time_point()> wall_now)
+    : timer_(std::move(executor)), slice_(slice), at_each_(std::move(at_each)), wall_now_(std::move(wall_now))
 {
 }
 
@@ -18,7 +18,7 @@ io::awaitable<void> alarms::wait(std::chrono::milliseconds span, io::async_event
     if (event.is_set()) co_return;
     const auto place = waiting_.insert(
         waiting_.end(),
-        {.steady_due = steady::now() + span, .wall_due = wall::now() + span, .event = &event});
+        {.steady_due = steady::now() + span, .wall_due = wall_now_() + span, .event = &event});
     if (place->steady_due < timer_.expiry()) timer_.cancel();
     co_await event.wait();
     waiting_.erase(place);
@@ -41,7 +41,7 @@ io::awaitable<void> alarms::run(io::stop_event& stop)
 
 bool alarms::is_over(const entry& e) const
 {
-    return steady::now() >= e.steady_due || wall::now() >= e.wall_due;
+    return steady::now() >= e.steady_due || wall_now_() >= e.wall_due;
 }
 
 alarms::steady::time_point alarms::next() const

@@ -16,8 +16,11 @@ namespace service {
 
 class alarms {
 public:
-    // Wakes up at least every `slice` and calls `at_each` then.
-    alarms(boost::asio::any_io_executor, std::chrono::milliseconds slice, std::function<void()> at_each);
+    using wall = std::chrono::system_clock;
+
+    // Wakes up at least every `slice` and calls `at_each` then. A test brings its own wall clock.
+    alarms(boost::asio::any_io_executor, std::chrono::milliseconds slice, std::function<void()> at_each,
+           std::function<wall::time_point()> wall_now = wall::now);
 
     // Until that much time has passed, or the event is set.
     io::awaitable<void> wait(std::chrono::milliseconds, io::async_event&);
@@ -27,7 +30,6 @@ public:
 
 private:
     using steady = std::chrono::steady_clock;
-    using wall = std::chrono::system_clock;
 
     struct entry {
         steady::time_point steady_due;
@@ -41,6 +43,7 @@ private:
     boost::asio::steady_timer timer_;
     std::chrono::milliseconds slice_;
     std::function<void()> at_each_;
+    std::function<wall::time_point()> wall_now_;
     std::list<entry> waiting_;
 };
 

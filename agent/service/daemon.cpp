@@ -7,7 +7,6 @@
 #include "agent/io/log_events.hpp"
 #include "agent/io/notify.hpp"
 #include "agent/platform/access_token.hpp"
-#include "agent/reconcile/run.hpp"
 #include "agent/service/control_server.hpp"
 #include "agent/service/credential_task.hpp"
 #include "agent/service/file_watch.hpp"
@@ -320,6 +319,9 @@ io::awaitable<void> daemon::reload()
         io::log(io::severity::error, io::events::configuration_rejected, {},
                 "the edited configuration is wrong; the one before stays in force");
     }
+    if (!mistakes_.empty() && edited.mistakes.empty() && !edited.desired && edited.restart.empty())
+        io::log(io::severity::info, io::events::configuration_loaded, {},
+                "the configuration is right again, and the one in force");
     mistakes_ = edited.mistakes;
     if (!edited.restart.empty() && edited.restart != refused_edit_)
         io::log(io::severity::error, io::events::configuration_rejected, {}, edited.restart);

@@ -22,13 +22,20 @@ constexpr milliseconds after_failure = std::chrono::minutes(1);
 constexpr milliseconds shortest = std::chrono::seconds(1);
 constexpr int save_attempts = 60;  // tokens that the disk refuses are worth a slow stop
 
+// Why, without the remedy that is said anyway.
+std::string reason_of(std::string sentence)
+{
+    constexpr std::string_view remedy = ": run `exposure-agent login`";
+    if (sentence.ends_with(remedy)) sentence.resize(sentence.size() - remedy.size());
+    return sentence.empty() ? "" : " (" + sentence + ")";
+}
+
 void say(const platform::login_status& before, const platform::login_status& now, bool first)
 {
     const bool lost = now.state == login_state::required && (first || before.state != login_state::required);
     if (lost) {
-        io::log(
-            io::severity::error, io::events::login_required, {},
-            "log in first: exposure-agent login" + (now.sentence.empty() ? "" : " (" + now.sentence + ")"));
+        io::log(io::severity::error, io::events::login_required, {},
+                "log in first: exposure-agent login" + reason_of(now.sentence));
     } else if (!now.sentence.empty() && now.sentence != before.sentence &&
                now.state != login_state::required) {
         io::log(io::severity::warning, io::events::refresh_failed, {}, now.sentence);

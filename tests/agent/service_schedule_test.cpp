@@ -133,6 +133,53 @@ BOOST_AUTO_TEST_CASE(alarms_wake_in_order_and_by_event)
     BOOST_TEST(order == "tel");
 }
 
+// The machine slept, or somebody set the clock: whoever waits is woken at the next look, or at their time.
+BOOST_AUTO_TEST_CASE(alarms_go_by_the_wall_clock_too)
+{
+    using service::alarms;
+    boost::asio::io_context context;
+    io::stop_event stop(context.get_executor());
+    auto wall = alarms::wall::time_point() + 1000h;
+    int looks = 0;
+    alarms clock(
+        context.get_executor(), 5ms,
+        [&] {
+            ++looks;
+            wall += looks == 1 ? -500h : 503h;
+        },
+        [&] { return wall; });
+    io::async_event rotation(context.get_executor());
+    const auto wait = [&]() -> io::awaitable<void> {
+        co_await clock.wait(2h, rotation);
+        stop.request();
+    };
+    boost::asio::co_spawn(context, clock.run(stop), boost::asio::detached);
+    boost::asio::co_spawn(context, wait(), boost::asio::detached);
+    context.run();
+    BOOST_TEST(looks >= 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_clock_that_was_set_back_delays_nobody)
+{
+    using service::alarms;
+    boost::asio::io_context context;
+    io::stop_event stop(context.get_executor());
+    auto wall = alarms::wall::time_point() + 1000h;
+    alarms clock(
+        context.get_executor(), 1h, [] {}, [&] { return wall; });
+    io::async_event rotation(context.get_executor());
+    const auto wait = [&]() -> io::awaitable<void> {
+        co_await clock.wait(20ms, rotation);
+        stop.request();
+    };
+    boost::asio::co_spawn(context, clock.run(stop), boost::asio::detached);
+    boost::asio::co_spawn(context, wait(), boost::asio::detached);
+    context.poll();
+    wall -= 500h;
+    context.run();
+    BOOST_TEST(rotation.is_set());
+}
+
 BOOST_AUTO_TEST_CASE(the_status_line_names_the_next_rotation)
 {
     const auto desired = two_users();

@@ -147,13 +147,17 @@ class EditTest(DaemonCase):
         self.web.config_file.write_text(good.replace('"users"', '"usres"'))
         self.says(self.web, "the edited configuration is wrong; the one before stays in force")
         self.assertRegex(self.log(self.web), rf"{self.web.config_file}:\d+:\d+: .*usres")
+        self.web.config_file.write_text(good)
+        self.says(self.web, "the configuration is right again, and the one in force")
+        self.web.config_file.write_text(good.replace('"users"', '"usres"'))
+        self.says(self.web, "the edited configuration is wrong; the one before stays in force", 2)
         self.assertEqual(len(self.platform.users()), 1)
         self.assertEqual(self.ask(self.web, "GET", "/healthz").status, 200)
 
         self.add_user(self.web, "two")
         self.web.write_config()
         self.converged(self.web, "two")
-        self.assertEqual(self.log(self.web).count("configuration is wrong"), 1)
+        self.assertEqual(self.log(self.web).count("configuration is wrong"), 2)
 
     def test_what_needs_a_restart(self):
         self.start(self.web)
@@ -268,6 +272,20 @@ class SocketTest(DaemonCase):
 
     def test_access(self):
         self.assertEqual((self.web.state_dir / "control.sock").stat().st_mode & 0o777, 0o600)
+
+    @unittest.skipUnless(os.geteuid() == 0, "needs root, to be somebody else")
+    def test_peers(self):
+        """Even when the socket's mode lets others in: they are nobody to the daemon."""
+        self.web.directory.chmod(0o711)
+        path = self.web.state_dir / "control.sock"
+        path.chmod(0o666)
+        ask = ("import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
+               "s.sendall(b'GET /status.json HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'); print(len(s.recv(100)))")
+        for user, served in ((0, True), (65534, False)):
+            said = subprocess.run([shutil.which("python3", path="/usr/bin:/bin"), "-c", ask, path], user=user, group=user,
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual(said.stdout == "100\n", served, said)
+            self.assertTrue(served or said.stdout == "0\n" or "reset" in said.stderr or "Broken pipe" in said.stderr, said)
 
     @unittest.skipUnless(shutil.which("curl"), "needs curl")
     def test_curl(self):
