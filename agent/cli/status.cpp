@@ -114,6 +114,10 @@ void keep_only(service::status_view& view, const std::set<policy::user_name>& on
 {
     if (only.empty()) return;
     std::erase_if(view.users, [&](const policy::standing& s) { return !only.contains(s.name); });
+    std::erase_if(view.exposures, [&](const service::exposure_view& e) {
+        return std::ranges::none_of(only, [&](const auto& name) { return name.exposure == e.name; });
+    });
+    view.credentials.clear();
 }
 
 io::awaitable<int> show_once(service::application& app, const globals& common, const status_options& options,

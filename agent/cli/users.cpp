@@ -83,6 +83,14 @@ io::awaitable<int> list_users(service::application& app, policy::desired_exposur
     co_return policy::exit_code::done;
 }
 
+// The worst of several exposures' codes; 69 is for a platform of which nothing could be reached.
+int overall(const std::vector<int>& codes)
+{
+    namespace code = policy::exit_code;
+    const int worst = codes.empty() ? code::done : std::ranges::max(codes);
+    return worst == code::unreachable && std::ranges::count(codes, code::done) > 0 ? code::failed : worst;
+}
+
 const policy::desired_exposure* find_exposure(const policy::desired_state& desired, const std::string& name)
 {
     const auto found = std::ranges::find(desired.exposures, name, &policy::desired_exposure::name);
@@ -173,10 +181,11 @@ int users(const globals& common, const std::string& only)
             co_return report_failure(no_such_exposure(only));
         if (auto loaded = co_await app.world().load(); !loaded) co_return report_failure(loaded.error());
         std::vector<listed_user> rows;
-        int worst = policy::exit_code::done;
+        std::vector<int> codes;
         for (const auto& exposure : app.desired().exposures)
             if (only.empty() || only == exposure.name)
-                worst = std::max(worst, co_await list_users(app, exposure, rows));
+                codes.push_back(co_await list_users(app, exposure, rows));
+        const int code = overall(codes);
         if (common.json) {
             array list;
             for (const auto& row : rows)
@@ -184,10 +193,10 @@ int users(const globals& common, const std::string& only)
             std::cout << boost::json::serialize(
                              object{{"schema", "exposure-agent.users/v1"}, {"users", std::move(list)}})
                       << "\n";
-        } else if (worst == policy::exit_code::done || !rows.empty()) {
+        } else if (code == policy::exit_code::done || !rows.empty()) {
             print(rows);
         }
-        co_return worst;
+        co_return code;
     });
 }
 
@@ -203,13 +212,11 @@ int instances(const globals& common)
     return look(common, [&](service::application& app) -> io::awaitable<int> {
         array list;
         table shown({"EXPOSURE", "ID", "NAME", "STATUS"});
-        int worst = policy::exit_code::done;
+        std::vector<int> codes;
         for (const auto& exposure : app.desired().exposures) {
             auto found = co_await app.api().list_instances(reconcile::address_of(exposure));
-            if (!found) {
-                worst = std::max(worst, report_failure(found.error()));
-                continue;
-            }
+            codes.push_back(found ? policy::exit_code::done : report_failure(found.error()));
+            if (!found) continue;
             for (const auto& instance : *found) {
                 list.push_back(object{{"exposure", exposure.name},
                                       {"id", instance.id},
@@ -218,15 +225,16 @@ int instances(const globals& common)
                 shown.add({{exposure.name}, {instance.id}, {instance.name}, {instance.status_text}});
             }
         }
+        const int code = overall(codes);
         if (common.json)
             std::cout << boost::json::serialize(object{{"schema", "exposure-agent.instances/v1"},
                                                        {"instances", std::move(list)}})
                       << "\n";
         else
-            std::cout << (shown.empty() && worst == policy::exit_code::done
+            std::cout << (shown.empty() && code == policy::exit_code::done
                               ? "No exposure has an instance yet.\n"
                               : shown.text());
-        co_return worst;
+        co_return code;
     });
 }
 

@@ -1,5 +1,7 @@
 #include "agent/service/status_line.hpp"
 
+#include "policy/about.hpp"
+
 #include <algorithm>
 
 namespace service {
@@ -43,7 +45,7 @@ std::string status_line(const status_view& view, policy::instant now)
     if (view.login.state == platform::login_state::required)
         text += "; log in first: exposure-agent login";
     else if (trouble != view.users.end())
-        text += "; " + trouble->name.text() + ": " + trouble->sentence;
+        text += "; " + policy::about(trouble->name, trouble->sentence);
     return text;
 }
 

@@ -589,12 +589,30 @@ class PeopleTest(DaemonCase):
         self.assertNotIn("in now", said)
 
     def test_nothing_is_said_twice(self):
+        hooked = self.agent(users=[{"name": "one", "consumer_group": "one", "hooks": [{"command": ["/bin/false"]}]}])
+        hooked.run("reconcile", expect=1)
+        self.start(hooked)
+        self.assertIn("logs/one: hook 1", self.log(hooked))
+        self.assertNotIn("logs/one: logs/one", self.log(hooked))
         agent = self.agent(users=["one"])
         agent.settings["exposures"][0]["base_url"] = "http://127.0.0.1:9/les"
         agent.write_config()
         said = agent.run("reconcile", expect=69).stderr + agent.run("status").stdout + agent.run("doctor").stdout
         self.assertIn("exposure logs", said)
         self.assertNotRegex(said, r"exposure logs: *exposure logs|exposure logs +failed +exposure logs")
+
+    def test_what_is_asked_for_and_no_more(self):
+        """Of two exposures one is dead: the other one's users are shown, and the exit code says that some were."""
+        agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])
+        agent.run("reconcile", expect=0)
+        agent.settings["exposures"][1]["base_url"] = "http://127.0.0.1:9/hes"
+        agent.write_config()
+        agent.run("reconcile", expect=1)
+        self.assertEqual(len(agent.json("users", expect=1)["users"]), 1)
+        self.assertEqual(len(agent.json("instances", expect=1)["instances"]), 1)
+        agent.run("users", "health", expect=69)
+        self.assertIn("exposure health: ", agent.run("status").stdout)
+        self.assertNotIn("exposure health: ", agent.run("status", "logs/one").stdout)
 
     def test_watch(self):
         agent = self.agent(users=["one"])
