@@ -39,9 +39,10 @@ failure_memory remember(const std::optional<failure_memory>& before, const failu
     return memory;
 }
 
-std::optional<instant> not_before(const std::optional<failure_memory>& memory, const std::string& wanted)
+std::optional<instant> not_before(const std::optional<failure_memory>& memory, const std::string& wanted,
+                                  instant now)
 {
-    if (!memory || memory->wanted != wanted) return std::nullopt;
+    if (!memory || memory->wanted != wanted || memory->last > now) return std::nullopt;
     return memory->next_attempt;
 }
 

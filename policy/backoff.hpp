@@ -14,7 +14,9 @@ namespace policy {
 failure_memory remember(const std::optional<failure_memory>& before, const failure&,
                         const std::string& wanted, std::optional<instant> expiry, instant now);
 
-// When to try again; nullopt: at once, because nothing failed or the entry has changed since.
-std::optional<instant> not_before(const std::optional<failure_memory>&, const std::string& wanted);
+// When to try again; nullopt: at once, because nothing failed, or the entry has changed since, or the clock
+// was set back to before the failure.
+std::optional<instant> not_before(const std::optional<failure_memory>&, const std::string& wanted,
+                                  instant now);
 
 }  // namespace policy

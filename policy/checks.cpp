@@ -25,20 +25,21 @@ std::optional<finding> unreadable(const facts& f)
 std::optional<finding> backing_off(const facts& f)
 {
     if (!f.have || f.options.ignore_backoff) return std::nullopt;
-    const auto at = not_before(f.have->failure, f.wanted_print);
+    const auto at = not_before(f.have->failure, f.wanted_print, f.now);
     if (!at || *at <= f.now) return std::nullopt;
     auto found = wait(reason::backing_off, f.have->failure->sentence, at);
     found.blocked = f.have->failure->kind != retry::later;
     return found;
 }
 
-std::optional<instant> last_submission(const stored_user& have)
+// When the last of its creations that may not be shown yet is shown for certain.
+std::optional<instant> all_shown_at(const facts& f)
 {
-    std::optional<instant> last;
-    for (const auto& g : have.generations)
-        if (g.submitted_at && g.remote_id.empty())
-            last = std::max(last.value_or(*g.submitted_at), *g.submitted_at);
-    return last;
+    std::optional<instant> at;
+    for (const auto& g : f.have->generations)
+        if (may_show_up(f, g))
+            at = std::max(at.value_or(f.now + span(1)), *g.submitted_at + f.wanted.reconcile.settle);
+    return at;
 }
 
 std::optional<finding> unwanted(const facts& f)
@@ -47,18 +48,18 @@ std::optional<finding> unwanted(const facts& f)
     if (!f.wanted.reconcile.prune)
         return wait(reason::not_in_file, "the file does not name it any more, and reconcile.prune is off",
                     std::nullopt);
-    if (!f.have->unwanted_since)
+    // from the future: the clock was set back
+    if (!f.have->unwanted_since || *f.have->unwanted_since > f.now)
         return act(f, action_kind::mark_unwanted, reason::not_in_file,
                    "the file does not name it any more; removed after retire_after");
     const auto at = *f.have->unwanted_since + f.have->entry.retire_after;
     if (f.now < at) return wait(reason::not_in_file, "the file does not name it any more", at);
     if (auto patience = backing_off(f)) return patience;
-    if (const auto sent = last_submission(*f.have); sent && f.now < *sent + f.wanted.reconcile.settle)
-        return wait(reason::waiting_settle, "its last creation may still show up in the list",
-                    *sent + f.wanted.reconcile.settle);
-    const bool remote = std::ranges::any_of(f.have->generations, [](const generation& g) {
-        return !g.lost_at && (g.submitted_at || !g.remote_id.empty());
-    });
+    if (const auto shown = all_shown_at(f))
+        return wait(reason::waiting_settle, "its last creation may still show up in the list", shown);
+    // asked even for what was never sent, as far as the record says: it may have been restored from a backup
+    const bool remote = std::ranges::any_of(
+        f.have->generations, [&](const generation& g) { return !g.lost_at || !carriers(f, g).empty(); });
     return act(f, remote ? action_kind::remove : action_kind::forget, reason::not_in_file,
                "the file does not name it any more, and retire_after has passed");
 }
@@ -75,7 +76,7 @@ std::optional<finding> wanted_again(const facts& f)
 std::optional<finding> hooks_pending(const facts& f)
 {
     if (!f.current || f.current->deployed_at) return std::nullopt;
-    const auto at = not_before(f.have->deploy_failure, f.wanted_print);
+    const auto at = not_before(f.have->deploy_failure, f.wanted_print, f.now);
     if (at && *at > f.now && !f.options.ignore_backoff) return std::nullopt;
     return act(f, action_kind::deploy, reason::hooks_pending,
                "the certificate is in place, its hooks have not all returned 0", f.current);
@@ -110,12 +111,30 @@ std::optional<finding> pending_without_key(const facts& f)
                f.pending);
 }
 
+// A generation that nobody wants any more. Its key goes at once only when the platform certainly knows
+// nothing of it, whatever the record says: it may have been restored from a backup.
+finding give_up(const facts& f, const generation& g, std::string sentence)
+{
+    const bool asked = f.seen && !f.seen->cut_off && f.seen->instances.size() == 1 &&
+                       f.seen->instances.front().status == remote_status::ready;
+    const bool unknown = asked && !g.submitted_at && carriers(f, g).empty();
+    return act(f, unknown ? action_kind::discard : action_kind::abandon, reason::outdated,
+               std::move(sentence), &g);
+}
+
 // What `rollback` put back stays: a generation that was on its way is not wanted any more.
 std::optional<finding> pending_held_back(const facts& f)
 {
     if (!f.pending || !f.current || f.have->held != f.current->id || need(f)) return std::nullopt;
-    return act(f, f.pending->submitted_at ? action_kind::abandon : action_kind::discard, reason::outdated,
-               "the certificate before was put back in use", f.pending);
+    return give_up(f, *f.pending, "the certificate before was put back in use");
+}
+
+finding adopt(const facts& f, const generation& g, const remote_user& user)
+{
+    auto found = act(f, action_kind::adopt, reason::found_by_marker,
+                     "the platform has user " + user.id + " with our marker and key", &g);
+    found.act->remote_id = user.id;
+    return found;
 }
 
 // Sent or not, known or not: find out before anything else is done with it.
@@ -123,12 +142,7 @@ std::optional<finding> pending_unknown(const facts& f)
 {
     if (!f.pending || !f.pending->remote_id.empty()) return std::nullopt;
     const auto& g = *f.pending;
-    if (const auto users = carriers(f, g); !users.empty()) {
-        auto found = act(f, action_kind::adopt, reason::found_by_marker,
-                         "the platform has user " + users.front()->id + " with our marker and key", &g);
-        found.act->remote_id = users.front()->id;
-        return found;
-    }
+    if (const auto users = carriers(f, g); !users.empty()) return adopt(f, g, *users.front());
     const bool sent = g.submitted_at && !g.answered;
     if (sent) {
         const auto settled = *g.submitted_at + f.wanted.reconcile.settle;
@@ -141,8 +155,7 @@ std::optional<finding> pending_unknown(const facts& f)
         }
     }
     if (const auto changed = difference(f, g))
-        return act(f, g.submitted_at ? action_kind::abandon : action_kind::discard, reason::outdated,
-                   "the file changed before it was made (" + std::string(word_of(*changed)) + ")", &g);
+        return give_up(f, g, "the file changed before it was made (" + std::string(word_of(*changed)) + ")");
     return act(
         f, action_kind::submit, sent ? reason::unanswered : reason::not_submitted,
         sent ? "its creation got no answer and the list does not know it: the same request is sent again"
@@ -154,6 +167,8 @@ std::optional<finding> pending_gone(const facts& f)
 {
     if (!f.pending || !f.seen || !f.seen->confirmed_missing.contains(f.pending->remote_id))
         return std::nullopt;
+    if (const auto users = carriers(f, *f.pending); !users.empty() && !f.pending->certificate)
+        return adopt(f, *f.pending, *users.front());
     if (may_show_up(f, *f.pending)) {
         auto found = wait(reason::waiting_settle, "the platform does not show it yet", f.now + span(1));
         found.polls = true;

@@ -43,9 +43,16 @@ std::optional<finding> leftover(const facts& f, const generation& g)
                "generation " + g.id + " was replaced, and its successor is in use", &g);
 }
 
-// The certificate in use is in order and its hooks have passed: nothing before it is needed any more.
+bool failed_here(const std::optional<failure_memory>& memory)
+{
+    return memory && is_local(memory->code);
+}
+
+// The certificate in use is in order and its hooks have passed, and the disk has kept that: nothing before it
+// is needed any more.
 bool stands_firm(const facts& f)
 {
+    if (failed_here(f.have->failure) || failed_here(f.have->deploy_failure)) return false;
     const bool in_order =
         f.have->output == output_condition::sound || f.have->output == output_condition::changed;
     return f.current && f.current->deployed_at && in_order;
@@ -65,7 +72,7 @@ std::vector<finding> clearing_up(const facts& f)
 {
     std::vector<finding> found;
     if (!f.want || !f.have || !f.have->unreadable.empty() || !stands_firm(f)) return found;
-    if (const auto at = not_before(f.have->clear_failure, f.wanted_print);
+    if (const auto at = not_before(f.have->clear_failure, f.wanted_print, f.now);
         at && *at > f.now && !f.options.ignore_backoff)
         return {wait(reason::backing_off, f.have->clear_failure->sentence, at)};
     for (const auto& g : f.have->generations) {

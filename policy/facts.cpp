@@ -77,7 +77,8 @@ bool is_ours(const facts& f, const generation& g)
 
 bool may_show_up(const facts& f, const generation& g)
 {
-    if (!g.submitted_at || g.answered) return false;
+    // An answered POST has no late double, and what gave its certificate is there to see.
+    if (!g.submitted_at || (g.answered && (g.remote_id.empty() || g.certificate))) return false;
     const auto looked_at = f.seen ? f.seen->looked_at : f.now;
     return looked_at < *g.submitted_at + f.wanted.reconcile.settle;
 }

@@ -52,7 +52,8 @@ const remote_user* listed(const facts&, const generation&);
 // 3).
 bool is_ours(const facts&, const generation&);
 
-// True when a POST of this generation may still show up in the list: it was sent a short while ago.
+// True when what a POST of this generation made may not be shown yet: it was sent a short while ago, and its
+// user has not been seen, or may have a double.
 bool may_show_up(const facts&, const generation&);
 
 // True when a generation ended without ever being of use.

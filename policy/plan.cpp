@@ -59,11 +59,34 @@ std::optional<gate> host_guard(const observed_state& observed, const stored_stat
     return g;
 }
 
+bool lives_at(const generation& g, const desired_exposure& exposure)
+{
+    return g.where.base_url == exposure.base_url && g.where.tenant == exposure.tenant;
+}
+
+// The instance that its record names; else (the record was lost, or the file meant another tenant for a
+// while) one that its users were made in and that is not shown. Empty: none was ever known.
+std::string known_instance(const desired_exposure& exposure, const observed_exposure& seen,
+                           const stored_exposure& kept, const stored_state& stored)
+{
+    if (!kept.where.instance_id.empty()) return kept.where.instance_id;
+    std::string known;
+    for (const auto& [name, user] : stored.users) {
+        if (name.exposure != exposure.name) continue;
+        for (const auto& g : user.generations) {
+            if (!lives_at(g, exposure) || g.lost_at || (g.remote_id.empty() && !g.submitted_at)) continue;
+            if (!seen.instances.empty() && g.where.instance_id == seen.instances.front().id) return {};
+            known = g.where.instance_id;
+        }
+    }
+    return known;
+}
+
 gate instance_gate(const desired_exposure& exposure, const observed_exposure& seen,
-                   const stored_exposure& kept, span settle, instant now, const plan_options& options)
+                   const stored_exposure& kept, const std::string& known, span settle, instant now,
+                   const plan_options& options)
 {
     if (!kept.unreadable.empty()) return closed(reason::record_unreadable, kept.unreadable, true);
-    const auto& known = kept.where.instance_id;
     const auto& onboarding = kept.onboarding_since;
     if (seen.instances.size() > 1)
         return closed(reason::instance_several,
@@ -87,7 +110,7 @@ gate instance_gate(const desired_exposure& exposure, const observed_exposure& se
                           true);
         auto g = closed(reason::waiting_instance, "the tenant has no instance yet", false);
         g.polls = onboarding && seen.looked_at < *onboarding + settle;
-        if (const auto at = not_before(kept.failure, exposure.base_url);
+        if (const auto at = not_before(kept.failure, exposure.base_url, now);
             at && *at > now && !options.ignore_backoff) {
             g.sentence = kept.failure->sentence;
             g.blocked = kept.failure->kind != retry::later;
@@ -147,12 +170,21 @@ gate gate_of(const desired_exposure& exposure, const observed_state& observed, c
     const auto seen = observed.exposures.find(exposure.name);
     if (seen == observed.exposures.end()) return closed(reason::unreachable, "it was not looked at", false);
     if (seen->second.error) return closed(reason::unreachable, seen->second.error->context, false);
-    auto g = instance_gate(exposure, seen->second, record_of(exposure, stored), settle, now, options);
+    const auto kept = record_of(exposure, stored);
+    auto g = instance_gate(exposure, seen->second, kept, known_instance(exposure, seen->second, kept, stored),
+                           settle, now, options);
     if (!g.open() || options.accept_loss || !users_vanished(exposure, seen->second, stored)) return g;
     return closed(reason::users_vanished,
                   "most of its users are gone from the platform at once; nothing is created until `reconcile "
                   "--accept-loss`",
                   true);
+}
+
+// What the exposure is like now says nothing of a user that was made when the file meant another place.
+bool lives_elsewhere(const stored_user& user, const desired_exposure& exposure)
+{
+    return std::ranges::none_of(user.generations,
+                                [&](const generation& g) { return !g.lost_at && lives_at(g, exposure); });
 }
 
 class planner {
@@ -188,8 +220,10 @@ private:
         if (g.act) result_.actions.push_back(*g.act);
         for (const auto& user : exposure.users)
             plan_user({exposure.name, user.name}, g);
+        const auto guard = host_guard(observed_, stored_).value_or(gate{});
         for (const auto& [name, user] : stored_.users)
-            if (name.exposure == exposure.name && !all_.wanted(name)) plan_user(name, g);
+            if (name.exposure == exposure.name && !all_.wanted(name))
+                plan_user(name, lives_elsewhere(user, exposure) ? guard : g);
         collect_strangers(exposure);
     }
 
@@ -220,8 +254,10 @@ private:
         result_.waits_for_platform |= step.polls && g.open() && sets_pace(name.exposure);
         wake(name.exposure, view.next_at);
         // hooks wait beside the user's next step, which they never hold up
-        if (f.have) wake(name.exposure, not_before(f.have->deploy_failure, f.wanted_print));
-        for (auto& extra : clearing_up(f))
+        if (f.have) wake(name.exposure, not_before(f.have->deploy_failure, f.wanted_print, now_));
+        auto extras = clearing_up(f);
+        view.clears = !extras.empty();
+        for (auto& extra : extras)
             clear(name.exposure, std::move(extra), g);
         result_.users.push_back(std::move(view));
     }

@@ -30,6 +30,7 @@ struct outlook {
     bool blocked = false;            // waits for a person; the sentence says for what
     std::string next;                // what happens next, a contract word; empty: nothing
     std::optional<instant> next_at;  // and when
+    bool clears = false;             // something is to be cleared up beside it, now or later
 
     bool operator==(const outlook&) const = default;
 };

@@ -120,11 +120,43 @@ BOOST_AUTO_TEST_CASE(who_is_wanted)
         {"not in the file, nothing of it on the platform",
          [](policy_world& w) {
              w.in_use().lost_at = w.now;
-             w.on_its_way(stage::kept);
+             w.vanish("u-a");
              w.have().unwanted_since = w.now - 24h;
              w.drop("web");
          },
          "forget web", "not_in_file"},
+        {"not in the file, taken for gone once and there again",
+         [](policy_world& w) {
+             w.in_use().lost_at = w.now;
+             w.have().unwanted_since = w.now - 24h;
+             w.drop("web");
+         },
+         "remove web", "not_in_file"},
+        {"not in the file, never sent as far as the record knows: a backup may know less than the platform",
+         [](policy_world& w) {
+             w.on_its_way(stage::kept);
+             w.have().entry.retire_after = 0s;
+             w.have().unwanted_since = w.now;
+             w.drop("web");
+         },
+         "remove web", "not_in_file"},
+        {"not in the file, answered a moment ago and perhaps not shown yet",
+         [](policy_world& w) {
+             auto& g = w.on_its_way(stage::accepted);
+             g.submitted_at = w.now - 1s;
+             g.answered = true;
+             w.have().entry.retire_after = 0s;
+             w.have().unwanted_since = w.now;
+             w.drop("web");
+         },
+         "", "waiting_settle"},
+        {"not in the file since a time that has not come: the clock was set back",
+         [](policy_world& w) {
+             w.in_use();
+             w.have().unwanted_since = w.now + 1h;
+             w.drop("web");
+         },
+         "mark_unwanted web", "not_in_file"},
         {"named again",
          [](policy_world& w) {
              w.in_use();
@@ -245,6 +277,20 @@ BOOST_AUTO_TEST_CASE(a_generation_on_its_way)
              want_otherwise(w);
          },
          "discard web b", "outdated"},
+        {"kept, the file changed, and nobody asked the platform whether it knows it",
+         [](policy_world& w) {
+             w.on_its_way(stage::kept);
+             w.observed.exposures.clear();
+             want_otherwise(w);
+         },
+         "abandon web b", "outdated"},
+        {"kept, the file changed, two instances: their users were not listed",
+         [](policy_world& w) {
+             w.on_its_way(stage::kept);
+             w.seen().instances.push_back({.id = "i-2"});
+             want_otherwise(w);
+         },
+         "abandon web b", "outdated"},
         {"sent, the list is silent after the settle time", [](policy_world& w) { w.on_its_way(stage::sent); },
          "submit web b", "unanswered"},
         {"sent, within the settle time",
@@ -306,6 +352,21 @@ BOOST_AUTO_TEST_CASE(a_generation_on_its_way)
              w.vanish("u-b");
          },
          "", "waiting_settle"},
+        {"answered a moment ago, not shown yet",
+         [](policy_world& w) {
+             auto& g = w.on_its_way(stage::accepted);
+             g.submitted_at = w.now - 1s;
+             g.answered = true;
+             w.vanish("u-b");
+         },
+         "", "waiting_settle"},
+        {"accepted, deleted by somebody, its double is there",
+         [](policy_world& w) {
+             w.on_its_way(stage::accepted);
+             w.vanish("u-b");
+             w.second("web", 'b', "u-x");
+         },
+         "adopt web b u-x", "found_by_marker"},
         {"IN PROGRESS for a day",
          [](policy_world& w) { w.on_its_way(stage::accepted).accepted_at = w.now - 24h; }, "abandon web b",
          "never_ready"},

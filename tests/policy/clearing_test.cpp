@@ -86,6 +86,20 @@ BOOST_AUTO_TEST_CASE(what_was_replaced_goes_after_retire_after)
              w.have().failure->code = policy::errc::disk_full;
          },
          ""},
+        {"the disk did not keep what was done",
+         [](policy_world& w) {
+             w.superseded(48h);
+             w.have().failure = w.fails("web");
+             w.have().failure->code = policy::errc::disk_full;
+         },
+         ""},
+        {"... nor that the hooks have passed",
+         [](policy_world& w) {
+             w.superseded(48h);
+             w.have().deploy_failure = w.fails("web");
+             w.have().deploy_failure->code = policy::errc::disk_full;
+         },
+         ""},
         {"it is gone already",
          [](policy_world& w) {
              w.superseded(1s).lost_at = w.now;

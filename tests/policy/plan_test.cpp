@@ -179,6 +179,41 @@ BOOST_AUTO_TEST_CASE(a_vanished_instance_is_an_incident)
     }
 }
 
+// The file meant another tenant for a while, or the record was lost.
+BOOST_AUTO_TEST_CASE(an_instance_that_only_its_users_remember_is_no_reason_for_another)
+{
+    policy_world w;
+    w.in_use();
+    w.stored.exposures.clear();
+    w.seen().instances.clear();
+    w.seen().users.clear();
+    BOOST_TEST(gate(w) == "instance_vanished, blocked");
+    BOOST_TEST(w.steps() == "");
+    w.options.accept_loss = true;
+    BOOST_TEST(w.steps() == "forget_instance i-1");
+    w.options.accept_loss = false;
+    w.seen().instances.push_back({.id = "i-1", .status = policy::remote_status::ready});
+    BOOST_TEST(w.steps() == "remember_instance i-1");
+    w.seen().instances.clear();
+    w.at("web", 'a').lost_at = w.now;
+    BOOST_TEST(w.steps() == "onboard");
+}
+
+// What its tenant of today has, or lacks, says nothing of a user in another one.
+BOOST_AUTO_TEST_CASE(a_user_of_another_tenant_is_removed_whatever_todays_is_like)
+{
+    policy_world w;
+    w.in_use();
+    w.have().unwanted_since = w.now - 24h;
+    w.drop("web");
+    w.exposure().tenant = "vega";
+    w.seen().instances.clear();
+    w.seen().users.clear();
+    BOOST_TEST(w.steps() == "remove web");
+    w.observed.clock_ahead = 1h;
+    BOOST_TEST(w.steps() == "");
+}
+
 BOOST_AUTO_TEST_CASE(another_tenant_in_the_file_is_no_vanished_instance)
 {
     for (const bool address : {false, true}) {
