@@ -34,7 +34,10 @@ private:
     io::task<void> remove(const policy::action&);
     io::task<void> forget(const policy::action&);
     io::task<void> delete_remote(platform::exposure_address, std::string instance, std::string id);
+    io::task<void> delete_user_of(const policy::user_name&, policy::generation);
+    std::vector<policy::remote_user> carriers(const policy::user_name&, const policy::generation&) const;
     io::task<void> delete_all_of(const policy::user_name&, policy::generation);
+    io::task<std::vector<policy::remote_user>> shown_beside(platform::exposure_address, policy::generation);
 
     // an exposure: execute_instance.cpp
     io::task<void> onboard(const policy::action&);

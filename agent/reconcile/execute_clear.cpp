@@ -6,8 +6,26 @@
 #include "agent/reconcile/look.hpp"
 
 #include <algorithm>
+#include <set>
 
 namespace reconcile {
+namespace {
+
+// Whose a user is, by its mark: ours, or what the platform left of ours when it cut the description off.
+policy::result<void> must_be_ours(const policy::user_name& name, const policy::remote_user& user,
+                                  const policy::generation& g, const std::string& owner)
+{
+    const bool ours = user.mark ? user.mark->owner == owner && user.mark->name == name
+                                : policy::is_cut_off(user.description, g.sent.description);
+    if (ours) return {};
+    return policy::failure{
+        .code = policy::errc::refused,
+        .context = name.text() + ": user " + user.id +
+                   " does not carry our mark any more and is not deleted: delete it yourself",
+        .kind = policy::retry::never};
+}
+
+}  // namespace
 
 // The answer of a DELETE is not the truth (the reference does not show it): a read that says 404 is.
 io::task<void> executor::delete_remote(platform::exposure_address address, std::string instance,
@@ -29,12 +47,88 @@ io::task<void> executor::delete_remote(platform::exposure_address address, std::
                                          " after its deletion; it is deleted again later"};
 }
 
+// The users with this generation's mark that the look of this pass showed.
+std::vector<policy::remote_user> executor::carriers(const policy::user_name& name,
+                                                    const policy::generation& g) const
+{
+    const policy::marker mark{
+        .owner = world_.stored().owner, .name = name, .key = policy::marker_key(g.fingerprint)};
+    std::vector<policy::remote_user> found;
+    if (const auto seen = world_.observed().exposures.find(name.exposure);
+        seen != world_.observed().exposures.end())
+        std::ranges::copy_if(seen->second.users, std::back_inserter(found),
+                             [&](const policy::remote_user& user) { return user.mark == mark; });
+    return found;
+}
+
+// The instance's users, the known one among them even where the list lacks it. None when the platform does
+// not have the instance any more.
+io::task<std::vector<policy::remote_user>> executor::shown_beside(platform::exposure_address address,
+                                                                  policy::generation g)
+{
+    auto& api = world_.outside().api;
+    auto listed = co_await api.list_users(address, g.where.instance_id);
+    if (!listed && listed.error().code == policy::errc::not_found) {
+        const auto instances = co_await api.list_instances(address);
+        if (!instances) co_return instances.error();
+        if (std::ranges::find(*instances, g.where.instance_id, &policy::remote_instance::id) ==
+            instances->end())
+            co_return std::vector<policy::remote_user>();
+    }
+    if (!listed) co_return listed.error();
+    if (g.remote_id.empty() && listed->cut_off)
+        co_return policy::failure{
+            .code = policy::errc::bad_answer,
+            .context = address.name + ": the platform's list seems to be cut off, and says nothing about " +
+                       g.sent.common_name};
+    auto users = std::move(listed->users);
+    if (g.remote_id.empty() || std::ranges::find(users, g.remote_id, &policy::remote_user::id) != users.end())
+        co_return users;
+    auto detail = co_await api.read_user(address, g.where.instance_id, g.remote_id);
+    if (detail) users.push_back(detail->user);
+    if (!detail && detail.error().code != policy::errc::not_found) co_return detail.error();
+    co_return users;
+}
+
+// Every remote user that carries the generation's key, known by id or found by its marker. No id is deleted
+// whose mark has not been seen.
+io::task<void> executor::delete_all_of(const policy::user_name& name, policy::generation g)
+{
+    const auto address = address_of(name.exposure, g.where);
+    const auto users = co_await shown_beside(address, g);
+    if (!users) co_return users.error();
+    const policy::marker mark{
+        .owner = world_.stored().owner, .name = name, .key = policy::marker_key(g.fingerprint)};
+    std::set<std::string> ids;
+    for (const auto& user : carriers(name, g))
+        ids.insert(user.id);
+    for (const auto& user : *users) {
+        if (user.id != g.remote_id && user.mark != mark) continue;
+        if (auto ours = must_be_ours(name, user, g, mark.owner); !ours) co_return ours.error();
+        ids.insert(user.id);
+    }
+    for (const auto& id : ids)
+        if (auto gone = co_await delete_remote(address, g.where.instance_id, id); !gone)
+            co_return gone.error();
+    co_return policy::result<void>();
+}
+
+// The look of this pass is enough for a user that it showed: the plan has judged its mark.
+io::task<void> executor::delete_user_of(const policy::user_name& name, policy::generation g)
+{
+    const auto seen = world_.observed().exposures.find(name.exposure);
+    const bool shown = seen != world_.observed().exposures.end() &&
+                       std::ranges::find(seen->second.users, g.remote_id, &policy::remote_user::id) !=
+                           seen->second.users.end();
+    if (!shown) co_return co_await delete_all_of(name, g);
+    co_return co_await delete_remote(address_of(name.exposure, g.where), g.where.instance_id, g.remote_id);
+}
+
+// Its doubles make room too: nobody looks for those of a generation whose user is gone.
 io::task<void> executor::release(const policy::action& a)
 {
     const auto g = generation(a);
-    auto gone =
-        co_await delete_remote(address_of(a.name.exposure, g.where), g.where.instance_id, g.remote_id);
-    if (!gone) co_return gone.error();
+    if (auto gone = co_await delete_all_of(a.name, g); !gone) co_return gone.error();
     generation(a).lost_at = now();
     world_.user(a.name).failure.reset();
     io::log(io::severity::info, io::events::retired, {a.name.exposure, a.name.user, g.id},
@@ -48,11 +142,11 @@ io::task<void> executor::retire(const policy::action& a)
     const auto g = generation(a);
     const bool surplus = a.kind == policy::action_kind::retire_surplus;
     const auto id = surplus ? a.remote_id : g.remote_id;
-    if (!id.empty() && (surplus || !g.lost_at)) {
+    if (surplus) {
         auto gone = co_await delete_remote(address_of(a.name.exposure, g.where), g.where.instance_id, id);
         if (!gone) co_return gone.error();
-    } else if (id.empty() && g.submitted_at && !g.lost_at) {
-        if (auto gone = co_await delete_all_of(a.name, g); !gone) co_return gone.error();
+    } else if (!g.lost_at) {
+        if (auto gone = co_await delete_user_of(a.name, g); !gone) co_return gone.error();
     }
     world_.user(a.name).clear_failure.reset();
     io::log(io::severity::info, io::events::retired, {a.name.exposure, a.name.user, g.id},
@@ -68,43 +162,11 @@ io::task<void> executor::retire(const policy::action& a)
                                    [&] { return world_.outside().store.erase_generation(a.name, g.id); });
 }
 
-// Every remote user that carries the generation's key, known by id or found by its marker.
-io::task<void> executor::delete_all_of(const policy::user_name& name, policy::generation g)
-{
-    const auto address = address_of(name.exposure, g.where);
-    std::vector<std::string> ids;
-    if (!g.remote_id.empty()) ids.push_back(g.remote_id);
-    auto listed = co_await world_.outside().api.list_users(address, g.where.instance_id);
-    if (!listed) co_return listed.error();
-    if (g.remote_id.empty() && listed->cut_off)
-        co_return policy::failure{
-            .code = policy::errc::bad_answer,
-            .context = name.text() + ": the platform's list seems to be cut off, and says nothing about " +
-                       g.sent.common_name};
-    const policy::marker mark{
-        .owner = world_.stored().owner, .name = name, .key = policy::marker_key(g.fingerprint)};
-    for (const auto& user : listed->users) {
-        const bool ours = user.mark ? user.mark->owner == mark.owner
-                                    : policy::is_cut_off(user.description, g.sent.description);
-        if (user.id == g.remote_id && !ours)
-            co_return policy::failure{
-                .code = policy::errc::refused,
-                .context = name.text() + ": user " + user.id +
-                           " does not carry our mark any more and is not deleted: delete it yourself",
-                .kind = policy::retry::never};
-        if (user.mark == mark && user.id != g.remote_id) ids.push_back(user.id);
-    }
-    for (const auto& id : ids)
-        if (auto gone = co_await delete_remote(address, g.where.instance_id, id); !gone)
-            co_return gone.error();
-    co_return policy::result<void>();
-}
-
 io::task<void> executor::remove(const policy::action& a)
 {
     const auto generations = world_.user(a.name).generations;
     for (const auto& g : generations) {
-        if (g.lost_at || (g.remote_id.empty() && !g.submitted_at)) continue;
+        if (g.lost_at && carriers(a.name, g).empty()) continue;
         if (auto gone = co_await delete_all_of(a.name, g); !gone) co_return gone.error();
         world_.user(a.name).find(g.id)->lost_at = now();
         if (auto saved = co_await world_.save(a.name); !saved) co_return saved.error();

@@ -180,6 +180,7 @@ io::task<void> executor::submit(const policy::user_name& name, const std::string
                                                   group_for(exposure, world_.observed()), *body);
     io::crash_point("submit.answered");
     g = world_.user(name).find(id);
+    g->submitted_at = now();  // the settle time counts from here: the answer may have taken long
     if (created && !created->empty()) {
         g->remote_id = *created;
         g->accepted_at = now();

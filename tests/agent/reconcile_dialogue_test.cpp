@@ -212,6 +212,45 @@ BOOST_AUTO_TEST_CASE(a_delete_is_believed_when_a_read_says_404)
     BOOST_TEST(w.publisher.current.empty());
 }
 
+// Its tenant left the file, so no look showed the old user: its mark is read before it is deleted.
+BOOST_AUTO_TEST_CASE(a_user_that_no_look_showed_is_read_before_it_is_deleted)
+{
+    enum class mark { ours, cut_off, foreign, none };
+    for (const auto shown : {mark::ours, mark::cut_off, mark::foreign, mark::none}) {
+        small_world w;
+        w.reconcile();
+        auto& there = w.platform.users.begin()->second.user;
+        if (shown != mark::ours) there.mark.reset();
+        if (shown == mark::cut_off) there.description.resize(there.description.size() - 10);
+        if (shown == mark::none) there.description = "not yours";
+        if (shown == mark::foreign) there.mark = policy::marker{.owner = "web-02", .name = w.kept().name};
+        w.platform.unlisted.insert(there.id);
+        w.desired.exposures.clear();
+        w.said.take();
+        const bool ours = shown == mark::ours || shown == mark::cut_off;
+        BOOST_TEST(w.reconcile().converged() == ours);
+        const auto said = w.said.take();
+        const auto first = std::ranges::find(said, "read_user") - said.begin();
+        const auto gone = std::ranges::find(said, "delete_user") - said.begin();
+        BOOST_TEST(first < gone);
+        BOOST_TEST(w.platform.users.empty() == ours);
+        BOOST_TEST(w.store.saved.users.empty() == ours);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_user_that_the_platform_does_not_have_any_more_is_gone)
+{
+    small_world w;
+    w.reconcile();
+    w.platform.users.clear();
+    w.desired.exposures.clear();
+    w.said.take();
+    BOOST_TEST(w.reconcile().converged());
+    const auto said = w.said.take();
+    BOOST_TEST(std::ranges::count(said, "delete_user") == 0);
+    BOOST_TEST(w.store.saved.users.empty());
+}
+
 BOOST_AUTO_TEST_CASE(an_unreachable_platform_changes_nothing_and_is_said)
 {
     small_world w;

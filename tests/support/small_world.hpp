@@ -13,6 +13,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ public:
 
     std::vector<policy::remote_instance> instances;
     std::map<std::string, platform::user_detail> users;
+    std::set<std::string> unlisted;     // ids that the list lacks
     std::vector<std::string> requests;  // every csr that was posted
     // Asked before each call: a failure to answer with, and whether the work is done all the same.
     std::function<std::optional<policy::failure>(const std::string& call, bool& done_all_the_same)> trouble;
@@ -58,7 +60,7 @@ public:
         if (auto f = strike("list_users")) co_return *f;
         platform::user_list list;
         for (const auto& [id, detail] : users)
-            list.users.push_back(detail.user);
+            if (!unlisted.contains(id)) list.users.push_back(detail.user);
         co_return list;
     }
 
