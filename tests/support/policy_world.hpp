@@ -71,6 +71,5 @@ private:
 };
 
 std::string fingerprint_of(char digit);
-const char* word_of(policy::action_kind) noexcept;
 
 }  // namespace support

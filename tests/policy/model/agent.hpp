@@ -1,0 +1,96 @@
+#pragma once
+
+#include "policy/plan.hpp"
+#include "tests/policy/model/cloud.hpp"
+#include "tests/policy/model/laws.hpp"
+#include "tests/policy/model/world.hpp"
+
+#include <functional>
+
+// A small mirror of agent/reconcile: the same effects in the same order, the same records, the real plan. It
+// may be killed before and after every effect. Where execute*.cpp or pass.cpp change, this changes with them.
+
+namespace model {
+
+class agent {
+public:
+    agent(world& w, laws& l) : w_(w), laws_(l), cloud_(w) {}
+
+    // Loads the disk: after a start, and after every kill.
+    void start();
+
+    // One pass over every exposure. Gives when to look again.
+    instant pass(policy::plan_options = {});
+
+    // A person's words.
+    void rotate(const user_name&, bool retire_now);
+    void rollback(const user_name&);
+    void forget_backoffs();
+
+    const policy::stored_state& memory() const { return stored_; }
+    const policy::plan_result& last_plan() const { return last_; }
+    policy::errc last_look_failure() const;
+    bool waits() const { return waits_; }
+
+private:
+    using outcome = policy::result<void>;
+
+    // ---- pass.cpp
+    void exempt_slow_creations();
+    void pass_of(const std::string& exposure, policy::plan_options);
+    void look(const policy::desired_exposure&);
+    void inspect_outputs(const std::string& exposure);
+    void follow_entries(const std::string& exposure);
+    void perform_in_order(const std::vector<policy::action>&);
+    void remember_failure(const policy::action&, const policy::failure&);
+    void remember_exposure(const std::string& exposure, const policy::failure&, const std::string& what);
+    void keep_verdicts(const policy::plan_result&, const std::string& exposure);
+
+    // ---- execute*.cpp
+    outcome perform(const policy::action&);
+    outcome note(const policy::action&);
+    outcome issue(const policy::action&);
+    outcome submit(const user_name&, const std::string& id);
+    outcome adopt(const policy::action&);
+    outcome collect(const policy::action&);
+    outcome prove(const policy::action&);
+    outcome publish(const policy::action&);
+    outcome deploy(const policy::action&);
+    outcome release(const policy::action&);
+    outcome retire(const policy::action&);
+    outcome remove(const policy::action&);
+    outcome forget(const policy::action&);
+    outcome onboard(const policy::action&);
+    outcome remember_instance(const policy::action&);
+    outcome forget_instance(const policy::action&);
+    outcome delete_remote(const policy::action&, const policy::place&, const std::string& id);
+    outcome delete_user_of(const policy::action&, const policy::generation&);
+    std::vector<policy::remote_user> carriers(const user_name&, const policy::generation&) const;
+    outcome delete_all_of(const policy::action&, const policy::generation&);
+    policy::result<std::vector<policy::remote_user>> shown_beside(const policy::generation&);
+
+    // ---- world.cpp
+    const policy::desired_exposure* exposure(const std::string&) const;
+    const policy::desired_user* wanted(const user_name&) const;
+    policy::stored_user& user(const user_name&);
+    policy::stored_exposure& exposure_record(const policy::desired_exposure&);
+    policy::generation& generation(const policy::action& a) { return *user(a.name).find(a.generation); }
+    outcome save(const user_name&);
+    outcome save_exposure(const std::string&);
+
+    // An effect that outlives us: we may be killed before and after it, and it may fail.
+    outcome effect(const char* what, const std::string& of, const std::function<void()>&);
+    void point(const char* what, const std::string& of);
+    instant now() const { return w_.agent_now(); }
+
+    world& w_;
+    laws& laws_;
+    cloud cloud_;
+    policy::desired_state file_;  // as it was read last
+    policy::stored_state stored_;
+    policy::observed_state observed_;
+    policy::plan_result last_;
+    bool waits_ = false;
+};
+
+}  // namespace model

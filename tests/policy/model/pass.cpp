@@ -1,0 +1,365 @@
+#include "policy/backoff.hpp"
+#include "policy/fingerprint.hpp"
+#include "tests/policy/model/agent.hpp"
+#include "tests/support/action_words.hpp"
+
+#include <algorithm>
+
+// Mirrors agent/reconcile/{pass,look,world}.cpp.
+
+namespace model {
+namespace {
+
+constexpr int rounds_without_look = 32;
+constexpr auto of_look = "look";
+
+std::vector<std::string> known_ids(const policy::stored_state& stored,
+                                   const policy::desired_exposure& exposure)
+{
+    std::vector<std::string> ids;
+    for (const auto& [name, user] : stored.users) {
+        if (name.exposure != exposure.name) continue;
+        for (const auto& g : user.generations)
+            if (!g.remote_id.empty() && !g.lost_at && g.where.base_url == exposure.base_url &&
+                g.where.tenant == exposure.tenant)
+                ids.push_back(g.remote_id);
+    }
+    return ids;
+}
+
+std::optional<policy::failure_memory>& memory_of(policy::stored_user& user, policy::action_kind kind)
+{
+    if (kind == policy::action_kind::deploy) return user.deploy_failure;
+    return kind == policy::action_kind::retire || kind == policy::action_kind::retire_surplus
+               ? user.clear_failure
+               : user.failure;
+}
+
+bool update_verdict(std::optional<policy::verdict>& kept, bool blocked, policy::reason why,
+                    const std::string& sentence, instant now)
+{
+    if (!blocked) {
+        const bool was = kept.has_value();
+        kept.reset();
+        return was;
+    }
+    if (kept && kept->reason == policy::word_of(why) && kept->sentence == sentence) return false;
+    kept = policy::verdict{.reason = policy::word_of(why), .sentence = sentence, .since = now};
+    return true;
+}
+
+bool forget_what_is_over(policy::stored_user& user, const policy::outlook& view)
+{
+    const auto* current = user.find(user.current);
+    const bool step = user.failure && view.finding == policy::reason::healthy;
+    const bool hooks = user.deploy_failure && current && current->deployed_at;
+    const bool clearing = user.clear_failure && !view.clears;
+    if (step) user.failure.reset();
+    if (hooks) user.deploy_failure.reset();
+    if (clearing) user.clear_failure.reset();
+    return step || hooks || clearing;
+}
+
+std::string describe(const policy::action& a)
+{
+    return std::string(support::word_of(a.kind)) + " " + a.name.text() + " " + a.generation + " " +
+           a.remote_id + ": " + a.sentence;
+}
+
+}  // namespace
+
+void agent::start()
+{
+    stored_ = {};
+    observed_ = {};
+    cloud_.clock_ahead.reset();
+    file_ = w_.desired;
+    stored_.owner = "web-01";
+    stored_.cloned = w_.files.cloned;
+    stored_.users = w_.files.records;
+    stored_.exposures = w_.files.exposures;
+    for (auto& [name, record] : stored_.users)
+        for (auto& g : record.generations)
+            g.key_on_disk = w_.files.keys.contains({name, g.id});
+    exempt_slow_creations();
+    w_.say("the agent starts");
+}
+
+// Killed while the platform took its time with a POST: only the intent says when it was sent, and nobody
+// waits for a user that shows up later than the settle time after that.
+void agent::exempt_slow_creations()
+{
+    const auto judge = [&](cloud_user& u) {
+        if (u.visible_at <= w_.now) return;
+        const auto record = stored_.users.find(u.name);
+        const auto* g =
+            record == stored_.users.end() ? nullptr : record->second.find(policy::generation_id(u.key));
+        u.keyless |= !g || !g->submitted_at ||
+                     u.visible_at + w_.clock_ahead >= *g->submitted_at + w_.desired.reconcile.settle;
+    };
+    for (auto& u : w_.users)
+        judge(u);
+    for (auto& l : w_.late)
+        judge(l.user);
+}
+
+instant agent::pass(policy::plan_options options)
+{
+    file_ = w_.desired;
+    std::set<std::string> names;
+    for (const auto& e : file_.exposures)
+        names.insert(e.name);
+    for (const auto& [name, record] : stored_.users)
+        names.insert(name.exposure);
+    waits_ = false;
+    auto wake = now() + file_.reconcile.interval;
+    for (const auto& name : names) {
+        pass_of(name, options);
+        waits_ |= last_.waits_for_platform;
+        wake = std::min(wake, last_.wake_at);
+    }
+    return wake;
+}
+
+void agent::pass_of(const std::string& name, policy::plan_options options)
+{
+    inspect_outputs(name);
+    follow_entries(name);
+    if (const auto* e = exposure(name)) look(*e);
+    for (int round = 0;; ++round) {
+        last_ = policy::plan(file_, observed_, stored_, now(), options);
+        laws_.on_plan(last_, stored_, now(), file_);
+        std::vector<policy::action> mine;
+        for (const auto& a : last_.actions)
+            if (a.name.exposure == name) mine.push_back(a);
+        if (mine.empty()) break;
+        if (round == rounds_without_look)
+            laws_.broken("livelock: the plan never ends: " + describe(mine.front()));
+        perform_in_order(mine);
+        if (std::ranges::any_of(mine, [](const auto& a) { return a.kind == policy::action_kind::onboard; }))
+            break;
+    }
+    keep_verdicts(last_, name);
+}
+
+void agent::look(const policy::desired_exposure& e)
+{
+    const auto place = place_of(e);
+    policy::observed_exposure seen{.looked_at = now()};
+    const auto fail = [&](const policy::failure& why) { seen = {.looked_at = seen.looked_at, .error = why}; };
+    if (auto instances = cloud_.list_instances(place); !instances)
+        fail(instances.error());
+    else
+        seen.instances = *instances;
+    if (seen.instances.size() == 1 && seen.instances.front().status == policy::remote_status::ready) {
+        const auto instance = seen.instances.front().id;
+        auto users = cloud_.list_users(place, instance);
+        if (!users) {
+            fail(users.error());
+        } else {
+            seen.users = std::move(users->users);
+            seen.cut_off = users->cut_off;
+            for (const auto& id : known_ids(stored_, e)) {
+                if (std::ranges::find(seen.users, id, &policy::remote_user::id) != seen.users.end()) continue;
+                auto detail = cloud_.read_user(place, instance, id);
+                if (detail)
+                    seen.users.push_back(detail->user);
+                else if (detail.error().code == policy::errc::not_found)
+                    seen.confirmed_missing.insert(id);
+            }
+        }
+    }
+    observed_.clock_ahead = cloud_.clock_ahead;
+    const auto failed = seen.error;
+    const bool has_instance = !seen.instances.empty();
+    observed_.exposures[e.name] = std::move(seen);
+    point("look", e.name);
+    if (failed) {
+        w_.say("  look at " + e.name + " failed: " + failed->context);
+        remember_exposure(e.name, *failed, of_look);
+    } else if (const auto kept = stored_.exposures.find(e.name);
+               kept != stored_.exposures.end() && kept->second.failure &&
+               (has_instance || kept->second.failure->wanted == of_look)) {
+        kept->second.failure.reset();
+        (void)save_exposure(e.name);
+    }
+}
+
+void agent::inspect_outputs(const std::string& name)
+{
+    for (auto& [who, record] : stored_.users) {
+        const auto* want = wanted(who);
+        if (who.exposure != name || record.current.empty() || !want) continue;
+        const auto link = w_.files.links.find(want->output.directory);
+        record.output_detail = "as inspected";
+        if (link == w_.files.links.end())
+            record.output = policy::output_condition::missing;
+        else if (link->second.generation != record.current || link->second.damaged)
+            record.output = policy::output_condition::damaged;
+        else if (record.entry.directory != want->output.directory)
+            record.output = policy::output_condition::changed;
+        else
+            record.output = policy::output_condition::sound;
+    }
+}
+
+void agent::follow_entries(const std::string& name)
+{
+    for (auto& [who, record] : stored_.users) {
+        const auto* want = who.exposure == name ? wanted(who) : nullptr;
+        if (!want) continue;
+        if (record.entry.retire_after == want->rotation.retire_after && record.entry.hooks == want->hooks)
+            continue;
+        record.entry.retire_after = want->rotation.retire_after;
+        record.entry.hooks = want->hooks;
+        (void)save(who);
+    }
+}
+
+// Exposure-wide steps first, then each user's own, one after the other.
+void agent::perform_in_order(const std::vector<policy::action>& actions)
+{
+    std::map<std::string, std::vector<policy::action>> by_user;
+    for (const auto& a : actions)
+        by_user[a.name.user].push_back(a);
+    for (const auto& [user_of, steps] : by_user)
+        for (const auto& step : steps) {
+            if (w_.loud) w_.say(" " + describe(step));
+            const auto done = perform(step);
+            if (done) continue;
+            if (w_.loud) w_.say("  failed: " + done.error().context);
+            remember_failure(step, done.error());
+            break;
+        }
+}
+
+void agent::remember_failure(const policy::action& step, const policy::failure& failed)
+{
+    if (step.name.user.empty())
+        return remember_exposure(step.name.exposure, failed,
+                                 exposure_record(*exposure(step.name.exposure)).where.base_url);
+    auto& record = user(step.name);
+    const auto* e = exposure(step.name.exposure);
+    const auto* want = wanted(step.name);
+    auto& memory = memory_of(record, step.kind);
+    const auto* current = record.find(record.current);
+    const auto expiry =
+        current && current->certificate ? std::optional(current->certificate->expiry()) : std::nullopt;
+    memory = policy::remember(memory, failed, e && want ? policy::entry_fingerprint(*e, *want) : "", expiry,
+                              now());
+    (void)save(step.name);
+}
+
+void agent::remember_exposure(const std::string& name, const policy::failure& failed, const std::string& what)
+{
+    auto& record = exposure_record(*exposure(name));
+    record.failure = policy::remember(record.failure, failed, what, std::nullopt, now());
+    (void)save_exposure(name);
+}
+
+void agent::keep_verdicts(const policy::plan_result& plan, const std::string& name)
+{
+    for (const auto& view : plan.users) {
+        if (view.name.exposure != name || view.finding == policy::reason::unreachable) continue;
+        const auto kept = stored_.users.find(view.name);
+        if (!view.blocked && kept == stored_.users.end()) continue;
+        auto& record = user(view.name);
+        const bool over = forget_what_is_over(record, view);
+        if (!update_verdict(record.blocked, view.blocked, view.finding, view.sentence, now()) && !over)
+            continue;
+        if (w_.loud && view.blocked) w_.say(" " + view.name.text() + " is blocked: " + view.sentence);
+        (void)save(view.name);
+    }
+    for (const auto& view : plan.exposures) {
+        if (view.exposure != name || view.finding == policy::reason::unreachable) continue;
+        const auto kept = stored_.exposures.find(name);
+        if (!view.blocked && (kept == stored_.exposures.end() || !kept->second.blocked)) continue;
+        if (!update_verdict(exposure_record(*exposure(name)).blocked, view.blocked, view.finding,
+                            view.sentence, now()))
+            continue;
+        if (w_.loud && view.blocked) w_.say(" exposure " + name + " is blocked: " + view.sentence);
+        (void)save_exposure(name);
+    }
+}
+
+// ---- world.cpp
+
+const policy::desired_exposure* agent::exposure(const std::string& name) const
+{
+    const auto found = std::ranges::find(file_.exposures, name, &policy::desired_exposure::name);
+    return found == file_.exposures.end() ? nullptr : &*found;
+}
+
+const policy::desired_user* agent::wanted(const user_name& name) const
+{
+    const auto* e = exposure(name.exposure);
+    if (!e) return nullptr;
+    const auto found = std::ranges::find(e->users, name.user, &policy::desired_user::name);
+    return found == e->users.end() ? nullptr : &*found;
+}
+
+policy::stored_user& agent::user(const user_name& name)
+{
+    auto& record = stored_.users[name];
+    record.name = name;
+    if (record.entry == policy::last_entry{})
+        if (const auto* want = wanted(name))
+            record.entry = {.retire_after = want->rotation.retire_after,
+                            .directory = want->output.directory,
+                            .hooks = want->hooks};
+    return record;
+}
+
+policy::stored_exposure& agent::exposure_record(const policy::desired_exposure& e)
+{
+    auto& record = stored_.exposures[e.name];
+    record.name = e.name;
+    const bool here = record.where.base_url == e.base_url && record.where.variant == e.variant &&
+                      record.where.tenant == e.tenant;
+    if (!here)
+        record = {.name = e.name,
+                  .where = {.base_url = e.base_url, .variant = e.variant, .tenant = e.tenant}};
+    return record;
+}
+
+agent::outcome agent::save(const user_name& name)
+{
+    const auto found = stored_.users.find(name);
+    if (found == stored_.users.end()) return {};
+    return effect("save", name.user, [&] { w_.files.records[name] = found->second; });
+}
+
+agent::outcome agent::save_exposure(const std::string& name)
+{
+    return effect("save", name, [&] { w_.files.exposures[name] = stored_.exposures.at(name); });
+}
+
+void agent::point(const char* what, const std::string& of)
+{
+    ++w_.steps;
+    if (w_.random.chance(w_.sky.meanwhile)) {
+        w_.now += span(w_.random.below(20));
+        w_.settle_time();
+    }
+    laws_.check();
+    if (!w_.random.chance(w_.sky.kill)) return;
+    w_.say(std::string("  KILLED at ") + what + " " + of);
+    throw killed{};
+}
+
+agent::outcome agent::effect(const char* what, const std::string& of, const std::function<void()>& change)
+{
+    if (w_.random.chance(w_.sky.full))
+        return policy::failure{.code = policy::errc::disk_full, .context = std::string("disk full: ") + what};
+    if (w_.random.chance(w_.sky.kill)) {
+        w_.say(std::string("  KILLED before ") + what + " " + of);
+        throw killed{};
+    }
+    change();
+    point(what, of);
+    if (w_.random.chance(w_.sky.unsynced))
+        return policy::failure{.code = policy::errc::disk, .context = std::string("not synced: ") + what};
+    return {};
+}
+
+}  // namespace model
