@@ -46,7 +46,8 @@ policy::remote_status read_status(std::string_view text)
 
 std::string read_contact(const json::object& object)
 {
-    if (const auto* contact = object_of(object, "contact")) return text_of(*contact, "email");
+    if (const auto* contact = object_of(object, "contact"))
+        if (auto email = text_of(*contact, "email"); !email.empty()) return email;
     return first_of(object, {"contact.email", "contact"});
 }
 

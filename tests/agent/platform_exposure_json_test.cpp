@@ -74,6 +74,7 @@ BOOST_AUTO_TEST_CASE(contact_in_every_spelling)
     BOOST_TEST(user(R"("contact": "a@example.com")").contact == "a@example.com");
     BOOST_TEST(user(R"("contact": null, "contact.email": "a@example.com")").contact == "a@example.com");
     BOOST_TEST(user(R"("contact": {}, "name": "x")").contact == "");
+    BOOST_TEST(user(R"("contact": {}, "contact.email": "a@example.com")").contact == "a@example.com");
 }
 
 BOOST_AUTO_TEST_CASE(numbers_where_text_is_expected)
