@@ -9,8 +9,7 @@ namespace platform {
 
 std::string escaped(std::string_view text)
 {
-    return boost::urls::encode(boost::urls::string_view(text.data(), text.size()),
-                               boost::urls::unreserved_chars);
+    return boost::urls::encode(text, boost::urls::unreserved_chars);
 }
 
 std::string form(std::initializer_list<std::pair<std::string_view, std::string_view>> fields)
