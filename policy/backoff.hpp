@@ -1,6 +1,6 @@
 #pragma once
 
-#include "policy/stored.hpp"
+#include "policy/plan.hpp"
 
 #include <optional>
 
@@ -18,5 +18,18 @@ failure_memory remember(const std::optional<failure_memory>& before, const failu
 // was set back to before the failure.
 std::optional<instant> not_before(const std::optional<failure_memory>&, const std::string& wanted,
                                   instant now);
+
+// The pause after the n-th failure in a row while a person waits for the end; nullopt: they wait no longer.
+std::optional<span> short_wait(int attempt);
+
+// True while the broker may still be told of the new user: that is waited for, and counts as no attempt.
+bool is_granting(const failure&) noexcept;
+
+// When a step that failed for the n-th time is tried again while a person waits; nullopt: its back-off
+// counts.
+std::optional<instant> soon_again(const failure&, int attempt, instant now);
+
+// Forgets the failures of what has come to a good end since; true when there were any.
+bool forget_what_is_over(stored_user&, const outlook&);
 
 }  // namespace policy

@@ -54,9 +54,7 @@ std::string entry_fingerprint(const desired_credential& c)
         text += '\0' + name + '\0' + element;
     text += '\0' + c.access.owner.value_or("") + '\0' + c.access.group.value_or("") + '\0' +
             std::to_string(c.access.mode);
-    std::array<char, 17> hex{};
-    std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(stable_hash(text)));
-    return hex.data();
+    return stable_print(text);
 }
 
 instant fetch_due_at(const desired_credential& c, const credential_facts& facts)

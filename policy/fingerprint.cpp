@@ -49,6 +49,13 @@ std::uint64_t stable_hash(std::string_view text) noexcept
     return hash;
 }
 
+std::string stable_print(std::string_view text)
+{
+    std::array<char, 17> hex{};
+    std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(stable_hash(text)));
+    return hex.data();
+}
+
 std::string entry_fingerprint(const desired_exposure& exposure, const desired_user& user)
 {
     std::string text;
@@ -74,10 +81,7 @@ std::string entry_fingerprint(const desired_exposure& exposure, const desired_us
     for (const auto& h : user.hooks)
         add(text, h);
     add(text, user.verify ? "verify" : "");
-
-    std::array<char, 17> hex{};
-    std::snprintf(hex.data(), hex.size(), "%016llx", static_cast<unsigned long long>(stable_hash(text)));
-    return hex.data();
+    return stable_print(text);
 }
 
 }  // namespace policy

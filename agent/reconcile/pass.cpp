@@ -10,7 +10,6 @@
 #include "policy/limits.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace reconcile {
 namespace {
@@ -18,10 +17,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t parallel_users = 64;
-constexpr int patient_attempts = 3;  // of one step, while a person waits
-constexpr std::array<policy::span, 2> patient_waits = {1s, 3s};
-constexpr policy::span granting_wait = 5s;  // the broker may still be told of the new user
-constexpr auto first_poll = 100ms;          // IN PROGRESS: the first look again, then rarer
+constexpr auto first_poll = 100ms;  // IN PROGRESS: the first look again, then rarer
 constexpr auto last_poll = std::chrono::milliseconds(policy::limits::poll_last);
 constexpr auto of_look = "look";         // what an exposure's failure is remembered of, or its address
 constexpr int rounds_without_look = 32;  // a plan that never ends is a bug, not a busy loop
@@ -96,7 +92,6 @@ io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
         co_await perform_all(std::move(steps), options);
         outcome.plan = plan(options);
     }
-    co_await forget_failures(outcome.plan);
     co_await keep_verdicts(outcome.plan);
     if (outcome.acted) poll_ = 0ms;
     outcome.soon = next_look(outcome, onboarding, options);
@@ -183,20 +178,6 @@ io::awaitable<void> exposure_pass::forget_failure(bool has_instance)
         io::log(io::severity::error, saved.error().context);
 }
 
-// Whoever took the cause away (a foreign file that was moved) left nothing to do that could succeed and end
-// the failure.
-io::awaitable<void> exposure_pass::forget_failures(policy::plan_result plan)
-{
-    for (const auto& view : plan.users) {
-        if (view.name.exposure != exposure_ || view.finding != policy::reason::healthy) continue;
-        const auto user = world_.stored().users.find(view.name);
-        if (user == world_.stored().users.end() || !user->second.failure) continue;
-        user->second.failure.reset();
-        if (auto saved = co_await world_.save(view.name); !saved)
-            io::log(io::severity::error, saved.error().context);
-    }
-}
-
 std::vector<policy::action> exposure_pass::mine(std::vector<policy::action> actions,
                                                 const pass_options& options) const
 {
@@ -255,14 +236,10 @@ io::awaitable<void> exposure_pass::remember_failure(policy::action step, policy:
     const auto now = world_.outside().clock.now();
     memory = policy::remember(memory, failed, print, expiry_of(user), now);
 
-    // A refusal of the broker that may still be granted is waited for, not counted.
-    const bool granting = failed.code == policy::errc::probe_refused && failed.kind == policy::retry::later;
-    const int attempt = granting ? 1 : ++attempts_[step.name];
-    const bool again = options.patient && failed.kind == policy::retry::later && attempt < patient_attempts;
-    if (again)
-        memory->next_attempt =
-            now + std::max(granting ? granting_wait : patient_waits.at(static_cast<std::size_t>(attempt - 1)),
-                           failed.retry_after.value_or(0s));
+    const int attempt = policy::is_granting(failed) ? 1 : ++attempts_[step.name];
+    const auto soon = policy::soon_again(failed, attempt, now);
+    if (options.patient && soon)
+        memory->next_attempt = soon;
     else
         failed_[step.name] = failed.context;
     // who waits is told why when it is for minutes, and everything else at the end
@@ -273,23 +250,40 @@ io::awaitable<void> exposure_pass::remember_failure(policy::action step, policy:
         io::log(io::severity::error, saved.error().context);
 }
 
-// What waits for a person is written down, once, so that `status` can show it without asking anybody.
+// What waits for a person is written down, once, so that `status` can show it without asking anybody; what
+// has come to a good end is no failure any more.
+io::awaitable<void> exposure_pass::keep_verdict(policy::outlook view)
+{
+    const auto known = world_.stored().users.find(view.name);
+    const auto nothing = [](const policy::stored_user& user) {
+        return !user.blocked && !user.failure && !user.deploy_failure && !user.clear_failure;
+    };
+    if (!view.blocked && (known == world_.stored().users.end() || nothing(known->second))) co_return;
+    auto& record = world_.user(view.name);
+    if (!record.unreadable.empty()) co_return;
+    const auto before = record;
+    const bool over = policy::forget_what_is_over(record, view);
+    const bool news = update_verdict(record.blocked, view.blocked, view.finding, view.sentence,
+                                     world_.outside().clock.now());
+    if (!over && !news) co_return;
+    if (news && record.blocked)
+        io::log(io::severity::warning, io::events::blocked, {exposure_, view.name.user},
+                policy::about(view.name, view.sentence));
+    const auto saved = co_await world_.save(view.name);
+    if (saved) co_return;
+    io::log(io::severity::error, saved.error().context);
+    // what the disk does not keep is not over: nothing is deleted meanwhile
+    auto& kept = world_.user(view.name);
+    kept.failure = before.failure;
+    kept.deploy_failure = before.deploy_failure;
+    kept.clear_failure = before.clear_failure;
+}
+
 io::awaitable<void> exposure_pass::keep_verdicts(policy::plan_result plan)
 {
-    for (const auto& view : plan.users) {
-        if (view.name.exposure != exposure_ || view.finding == policy::reason::unreachable) continue;
-        const auto user = world_.stored().users.find(view.name);
-        if (!view.blocked && (user == world_.stored().users.end() || !user->second.blocked)) continue;
-        auto& record = world_.user(view.name);
-        if (!record.unreadable.empty() || !update_verdict(record.blocked, view.blocked, view.finding,
-                                                          view.sentence, world_.outside().clock.now()))
-            continue;
-        if (record.blocked)
-            io::log(io::severity::warning, io::events::blocked, {exposure_, view.name.user},
-                    policy::about(view.name, view.sentence));
-        if (auto saved = co_await world_.save(view.name); !saved)
-            io::log(io::severity::error, saved.error().context);
-    }
+    for (const auto& view : plan.users)
+        if (view.name.exposure == exposure_ && view.finding != policy::reason::unreachable)
+            co_await keep_verdict(view);
     for (const auto& view : plan.exposures) {
         if (view.exposure != exposure_ || view.finding == policy::reason::unreachable) continue;
         const auto kept = world_.stored().exposures.find(exposure_);
@@ -321,12 +315,10 @@ std::optional<std::chrono::milliseconds> exposure_pass::next_look(const pass_out
     }
     if (!options.patient) return soon;
 
-    const bool tries_left = look_attempts_ > 0 && look_attempts_ < patient_attempts;
-    if ((outcome.look_failed && outcome.look_failed->kind == policy::retry::later && tries_left) ||
-        (onboarding && tries_left))
-        at_latest(
-            std::max<policy::span>(patient_waits.at(static_cast<std::size_t>(look_attempts_ - 1)),
-                                   outcome.look_failed ? outcome.look_failed->retry_after.value_or(0s) : 0s));
+    const auto wait = policy::short_wait(look_attempts_);
+    const auto& failed = outcome.look_failed;
+    if (wait && (onboarding || (failed && failed->kind == policy::retry::later)))
+        at_latest(std::max(*wait, failed ? failed->retry_after.value_or(0s) : policy::span(0)));
     for (const auto& [name, user] : world_.stored().users) {
         if (name.exposure != exposure_ || failed_.contains(name) ||
             (!options.only.empty() && !options.only.contains(name)))

@@ -49,10 +49,10 @@ private:
     io::awaitable<std::optional<policy::failure>> look_again(const pass_options&);
     io::awaitable<void> remember_exposure(policy::failure, std::string what, pass_options);
     io::awaitable<void> forget_failure(bool has_instance);
-    io::awaitable<void> forget_failures(policy::plan_result plan);
     io::awaitable<void> perform_all(std::vector<policy::action>, pass_options);
     io::awaitable<void> perform_in_order(std::vector<policy::action>, pass_options);
     io::awaitable<void> remember_failure(policy::action, policy::failure, pass_options);
+    io::awaitable<void> keep_verdict(policy::outlook);
     io::awaitable<void> keep_verdicts(policy::plan_result);
     std::optional<std::chrono::milliseconds> next_look(const pass_outcome&, bool onboarding,
                                                        const pass_options&);

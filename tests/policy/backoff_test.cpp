@@ -90,6 +90,43 @@ BOOST_AUTO_TEST_CASE(a_changed_entry_starts_anew_and_acts_at_once)
     BOOST_TEST(policy::remember(memory, failing(), "changed", std::nullopt, now).count == 1);
 }
 
+BOOST_AUTO_TEST_CASE(a_person_who_waits_sees_three_attempts)
+{
+    const auto soon = [](const policy::failure& what, int attempt) {
+        return policy::soon_again(what, attempt, now);
+    };
+    BOOST_TEST((soon(failing(), 1) == now + 1s));
+    BOOST_TEST((soon(failing(), 2) == now + 3s));
+    BOOST_TEST((soon(failing(), 3) == std::nullopt));
+    BOOST_TEST((soon(failing(retry::later, 90s), 1) == now + 90s));
+    BOOST_TEST((soon(failing(retry::after_change), 1) == std::nullopt));
+    auto granting = failing();
+    granting.code = errc::probe_refused;
+    BOOST_TEST((soon(granting, 9) == now + 5s));
+    BOOST_TEST(policy::is_granting(granting));
+    granting.kind = retry::after_change;
+    BOOST_TEST(!policy::is_granting(granting));
+}
+
+BOOST_AUTO_TEST_CASE(what_came_to_a_good_end_is_no_failure_any_more)
+{
+    const auto memory = policy::remember({}, failing(), "entry", std::nullopt, now);
+    policy::stored_user user{.generations = {{.id = "aaaaaaaa"}}, .current = "aaaaaaaa"};
+    user.failure = user.deploy_failure = user.clear_failure = memory;
+    policy::outlook view{.finding = policy::reason::backing_off, .clears = true};
+    BOOST_TEST(!policy::forget_what_is_over(user, view));
+    view.finding = policy::reason::healthy;
+    BOOST_TEST(policy::forget_what_is_over(user, view));
+    BOOST_TEST((!user.failure && user.deploy_failure && user.clear_failure));
+    user.generations.front().deployed_at = now;
+    BOOST_TEST(policy::forget_what_is_over(user, view));
+    BOOST_TEST((!user.deploy_failure && user.clear_failure));
+    view.clears = false;
+    BOOST_TEST(policy::forget_what_is_over(user, view));
+    BOOST_TEST(!user.clear_failure);
+    BOOST_TEST(!policy::forget_what_is_over(user, view));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

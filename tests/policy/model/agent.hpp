@@ -44,6 +44,7 @@ private:
     void perform_in_order(const std::vector<policy::action>&);
     void remember_failure(const policy::action&, const policy::failure&);
     void remember_exposure(const std::string& exposure, const policy::failure&, const std::string& what);
+    void keep_verdict(const policy::outlook&);
     void keep_verdicts(const policy::plan_result&, const std::string& exposure);
 
     // ---- execute*.cpp

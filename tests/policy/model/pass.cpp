@@ -48,18 +48,6 @@ bool update_verdict(std::optional<policy::verdict>& kept, bool blocked, policy::
     return true;
 }
 
-bool forget_what_is_over(policy::stored_user& user, const policy::outlook& view)
-{
-    const auto* current = user.find(user.current);
-    const bool step = user.failure && view.finding == policy::reason::healthy;
-    const bool hooks = user.deploy_failure && current && current->deployed_at;
-    const bool clearing = user.clear_failure && !view.clears;
-    if (step) user.failure.reset();
-    if (hooks) user.deploy_failure.reset();
-    if (clearing) user.clear_failure.reset();
-    return step || hooks || clearing;
-}
-
 std::string describe(const policy::action& a)
 {
     return std::string(support::word_of(a.kind)) + " " + a.name.text() + " " + a.generation + " " +
@@ -257,19 +245,26 @@ void agent::remember_exposure(const std::string& name, const policy::failure& fa
     (void)save_exposure(name);
 }
 
+void agent::keep_verdict(const policy::outlook& view)
+{
+    if (!view.blocked && !stored_.users.contains(view.name)) return;
+    auto& record = user(view.name);
+    const auto before = record;
+    const bool over = policy::forget_what_is_over(record, view);
+    const bool news = update_verdict(record.blocked, view.blocked, view.finding, view.sentence, now());
+    if (!over && !news) return;
+    if (w_.loud && view.blocked) w_.say(" " + view.name.text() + " is blocked: " + view.sentence);
+    if (save(view.name)) return;
+    auto& kept = user(view.name);
+    kept.failure = before.failure;
+    kept.deploy_failure = before.deploy_failure;
+    kept.clear_failure = before.clear_failure;
+}
+
 void agent::keep_verdicts(const policy::plan_result& plan, const std::string& name)
 {
-    for (const auto& view : plan.users) {
-        if (view.name.exposure != name || view.finding == policy::reason::unreachable) continue;
-        const auto kept = stored_.users.find(view.name);
-        if (!view.blocked && kept == stored_.users.end()) continue;
-        auto& record = user(view.name);
-        const bool over = forget_what_is_over(record, view);
-        if (!update_verdict(record.blocked, view.blocked, view.finding, view.sentence, now()) && !over)
-            continue;
-        if (w_.loud && view.blocked) w_.say(" " + view.name.text() + " is blocked: " + view.sentence);
-        (void)save(view.name);
-    }
+    for (const auto& view : plan.users)
+        if (view.name.exposure == name && view.finding != policy::reason::unreachable) keep_verdict(view);
     for (const auto& view : plan.exposures) {
         if (view.exposure != name || view.finding == policy::reason::unreachable) continue;
         const auto kept = stored_.exposures.find(name);
