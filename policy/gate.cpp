@@ -1,0 +1,176 @@
+#include "policy/gate.hpp"
+
+#include "policy/backoff.hpp"
+#include "policy/dates.hpp"
+#include "policy/limits.hpp"
+
+#include <algorithm>
+
+namespace policy {
+namespace {
+
+gate closed(reason why, std::string sentence, bool blocked)
+{
+    return {.why = why, .sentence = std::move(sentence), .blocked = blocked, .act = std::nullopt};
+}
+
+action exposure_action(action_kind kind, const std::string& exposure, reason why, std::string sentence,
+                       std::string id = {})
+{
+    return {.kind = kind,
+            .name = {exposure, ""},
+            .why = why,
+            .sentence = std::move(sentence),
+            .generation = {},
+            .remote_id = std::move(id)};
+}
+
+bool lives_at(const generation& g, const desired_exposure& exposure)
+{
+    return g.where.base_url == exposure.base_url && g.where.tenant == exposure.tenant;
+}
+
+// The instance that its record names; else (the record was lost, or the file meant another tenant for a
+// while) one that its users were made in and that is not shown. Empty: none was ever known.
+std::string known_instance(const desired_exposure& exposure, const observed_exposure& seen,
+                           const stored_exposure& kept, const stored_state& stored)
+{
+    if (!kept.where.instance_id.empty()) return kept.where.instance_id;
+    std::string known;
+    for (const auto& [name, user] : stored.users) {
+        if (name.exposure != exposure.name) continue;
+        for (const auto& g : user.generations) {
+            if (!lives_at(g, exposure) || g.lost_at || (g.remote_id.empty() && !g.submitted_at)) continue;
+            if (!seen.instances.empty() && g.where.instance_id == seen.instances.front().id) return {};
+            known = g.where.instance_id;
+        }
+    }
+    return known;
+}
+
+gate instance_gate(const desired_exposure& exposure, const observed_exposure& seen,
+                   const stored_exposure& kept, const std::string& known, span settle, instant now,
+                   const plan_options& options)
+{
+    if (!kept.unreadable.empty()) return closed(reason::record_unreadable, kept.unreadable, true);
+    const auto& onboarding = kept.onboarding_since;
+    if (seen.instances.size() > 1)
+        return closed(reason::instance_several,
+                      "the platform shows " + std::to_string(seen.instances.size()) +
+                          " instances where one is allowed: ask its operator",
+                      true);
+    const bool gone = !known.empty() && (seen.instances.empty() || seen.instances.front().id != known);
+    if (gone) {
+        auto g = closed(reason::instance_vanished,
+                        "instance " + known +
+                            " is gone from the platform; nothing is created until `reconcile --accept-loss`",
+                        true);
+        if (options.accept_loss)
+            g.act = exposure_action(action_kind::forget_instance, exposure.name, g.why,
+                                    "its loss was accepted", known);
+        return g;
+    }
+    if (seen.instances.empty()) {
+        if (!exposure.create_instance)
+            return closed(reason::instance_missing, "the tenant has no instance and create_instance is false",
+                          true);
+        auto g = closed(reason::waiting_instance, "the tenant has no instance yet", false);
+        g.polls = onboarding && seen.looked_at < *onboarding + settle;
+        if (const auto at = not_before(kept.failure, exposure.base_url, now);
+            at && *at > now && !options.ignore_backoff) {
+            g.sentence = kept.failure->sentence;
+            g.blocked = kept.failure->kind != retry::later;
+            g.until = at;
+        } else if (!exposure.users.empty() && !g.polls)
+            g.act = exposure_action(action_kind::onboard, exposure.name, reason::absent,
+                                    "the tenant has no instance yet");
+        return g;
+    }
+    const auto& instance = seen.instances.front();
+    if (known.empty()) {
+        auto g = closed(reason::waiting_instance, "its instance was found", false);
+        g.act = exposure_action(action_kind::remember_instance, exposure.name, reason::absent, g.sentence,
+                                instance.id);
+        return g;
+    }
+    if (instance.status != remote_status::ready) {
+        auto g = closed(reason::waiting_instance, "its instance is " + instance.status_text, false);
+        g.polls = true;
+        return g;
+    }
+    return {};
+}
+
+// Two or more of its users, and more than half of them, gone at once (contract section 3).
+bool users_vanished(const desired_exposure& exposure, const observed_exposure& seen,
+                    const stored_state& stored)
+{
+    std::size_t known = 0;
+    std::size_t missing = 0;
+    for (const auto& user : exposure.users) {
+        const auto have = stored.users.find({exposure.name, user.name});
+        if (have == stored.users.end()) continue;
+        const auto* current = have->second.find(have->second.current);
+        if (!current || current->lost_at || current->remote_id.empty()) continue;
+        ++known;
+        missing += seen.confirmed_missing.contains(current->remote_id) ? 1 : 0;
+    }
+    return missing >= 2 && missing * 2 > known;
+}
+
+// What is remembered of the exposure, as long as the file means the same place.
+stored_exposure record_of(const desired_exposure& exposure, const stored_state& stored)
+{
+    const auto kept = stored.exposures.find(exposure.name);
+    if (kept == stored.exposures.end()) return {};
+    const auto& where = kept->second.where;
+    const bool same = where.base_url == exposure.base_url && where.variant == exposure.variant &&
+                      where.tenant == exposure.tenant;
+    return same || !kept->second.unreadable.empty() ? kept->second : stored_exposure{};
+}
+
+}  // namespace
+
+std::optional<gate> host_guard(const observed_state& observed, const stored_state& stored)
+{
+    if (stored.cloned) {
+        auto g = closed(
+            reason::cloned,
+            "the state directory comes from another machine: say `takeover` here if that one is gone", true);
+        g.shut = true;
+        return g;
+    }
+    const auto skew = observed.clock_ahead.value_or(span(0));
+    if (std::chrono::abs(skew) <= limits::clock_skew) return std::nullopt;
+    auto g = closed(reason::clock_wrong,
+                    "this clock is " + format_span(std::chrono::abs(skew)) +
+                        (skew > span(0) ? " ahead of" : " behind") + " the platform's: set the time",
+                    true);
+    g.shut = true;
+    return g;
+}
+
+gate gate_of(const desired_exposure& exposure, const observed_state& observed, const stored_state& stored,
+             span settle, instant now, const plan_options& options)
+{
+    if (auto guard = host_guard(observed, stored)) return *guard;
+    const auto seen = observed.exposures.find(exposure.name);
+    if (seen == observed.exposures.end()) return closed(reason::unreachable, "it was not looked at", false);
+    if (seen->second.error) return closed(reason::unreachable, seen->second.error->context, false);
+    const auto kept = record_of(exposure, stored);
+    auto g = instance_gate(exposure, seen->second, kept, known_instance(exposure, seen->second, kept, stored),
+                           settle, now, options);
+    if (!g.open() || options.accept_loss || !users_vanished(exposure, seen->second, stored)) return g;
+    return closed(reason::users_vanished,
+                  "most of its users are gone from the platform at once; nothing is created until `reconcile "
+                  "--accept-loss`",
+                  true);
+}
+
+bool lives_elsewhere(const stored_user& user, const desired_exposure& exposure)
+{
+    return std::ranges::none_of(user.generations,
+                                [&](const generation& g) { return !g.lost_at && lives_at(g, exposure); });
+}
+
+}  // namespace policy
