@@ -5,6 +5,7 @@
 #include <openssl/rand.h>
 
 #include <array>
+#include <ctime>
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
@@ -73,6 +74,13 @@ openssl::certificate_ptr sign_by(const certificate_wish& wish, EVP_PKEY* subject
 openssl::certificate_ptr sign(const certificate_wish& wish, EVP_PKEY* subject_key, const identity& issuer)
 {
     return sign_by(wish, subject_key, issuer.certificate.get(), issuer.key.get());
+}
+
+std::int64_t expires_ms(const X509& certificate)
+{
+    std::tm end{};
+    openssl::must(ASN1_TIME_to_tm(X509_get0_notAfter(&certificate), &end) == 1, "read notAfter");
+    return timegm(&end) * std::int64_t{1000};
 }
 
 identity make_authority(const std::string& common_name, const identity* issuer)

@@ -29,6 +29,9 @@ struct identity {
 
 openssl::certificate_ptr sign(const certificate_wish& wish, EVP_PKEY* subject_key, const identity& issuer);
 
+// notAfter, in milliseconds since 1970.
+std::int64_t expires_ms(const X509& certificate);
+
 identity make_authority(const std::string& common_name, const identity* issuer = nullptr);
 
 // Reads `name`.pem and `name`.key of the directory, or makes them.

@@ -264,7 +264,7 @@ void exposure_service::certify(user& owner, EVP_PKEY* key, const certificate_beh
                                           .alt_names = ""},
                                          stranger ? stranger.get() : key, authority_.issuer);
     owner.certificate_der = openssl::to_der(signed_certificate.get());
-    owner.expires_ms = now_ms() + rule.lifetime_s * 1000;
+    owner.expires_ms = expires_ms(*signed_certificate);
 }
 
 user& exposure_service::put_user(const json::object& wanted, const std::string& person)
