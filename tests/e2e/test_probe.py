@@ -42,11 +42,13 @@ def issue(directory, issuer, name, usage):
 
 
 class Server:
-    """Listens on loopback and treats every connection as `handle(connection)` says."""
+    """Listens and treats every connection as `handle(connection)` says."""
 
     def __init__(self, handle):
         self._handle = handle
-        self._socket = socket.create_server(("127.0.0.1", 0))
+        # on whichever of its addresses localhost is asked for first
+        self._socket = (socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+                        if socket.has_dualstack_ipv6() else socket.create_server(("127.0.0.1", 0)))
         self.address = f"localhost:{self._socket.getsockname()[1]}"
         threading.Thread(target=self._serve, daemon=True).start()
 
