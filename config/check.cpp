@@ -28,7 +28,7 @@ std::string unknown_key(const std::string& key, const section& in)
     // the key itself may be the secret: `client_secret: {abc}` is a mapping
     if (in.secret) return "unknown key for " + std::string(in.about) + "; there are " + names_of(in.fields);
 
-    const auto unknown = "unknown key " + quoted(key);
+    const auto unknown = "unknown key " + config::quoted(key);
     std::vector<std::string> known;
     for (const auto& f : in.fields) {
         known.emplace_back(f.name);
@@ -113,8 +113,8 @@ private:
         for (std::size_t i = 0; i < value.keys.size(); ++i) {
             if (!is_variable(value.keys[i].text))
                 found_.wrong(value.keys[i].at,
-                             quoted(value.keys[i].text) + " is no name; use letters, digits and _");
-            scalar_of(value.items[i], *f.value, quoted(value.keys[i].text));
+                             config::quoted(value.keys[i].text) + " is no name; use letters, digits and _");
+            scalar_of(value.items[i], *f.value, config::quoted(value.keys[i].text));
         }
     }
 

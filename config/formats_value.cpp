@@ -32,7 +32,7 @@ std::string version_fault(const node& value, const format& self)
                                               : quoted(value.text) + " is not known to this program; write 1";
 }
 
-std::string duration_range_fault(policy::span duration, const format& self)
+std::string duration_range_fault(policy::duration duration, const format& self)
 {
     if (duration.count() < self.least)
         return "is too short; write at least " + std::to_string(self.least) + "s";
@@ -58,7 +58,7 @@ std::string lead_fault(const node& value, const format& self)
     if (const auto* share = std::get_if<policy::percent>(&*lead))
         return share->value >= 1 && share->value <= 99 ? ""
                                                        : value.text + " is out of range; write 1% to 99%";
-    return duration_range_fault(std::get<policy::span>(*lead), self);
+    return duration_range_fault(std::get<policy::duration>(*lead), self);
 }
 
 std::string mode_fault(const node& value, const format&)

@@ -70,7 +70,7 @@ std::string layers::url(const std::string& key, const std::string& fallback) con
     return address;
 }
 
-policy::span layers::duration(const std::string& key, policy::span fallback) const
+policy::duration layers::duration(const std::string& key, policy::duration fallback) const
 {
     const auto* value = find(key);
     return value ? read_duration(value->text).value_or(fallback) : fallback;

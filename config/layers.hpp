@@ -39,7 +39,7 @@ public:
     std::string text(const std::string& key, const std::string& fallback) const;
     std::string url(const std::string& key,
                     const std::string& fallback = {}) const;  // without slashes at its end
-    policy::span duration(const std::string& key, policy::span fallback) const;
+    policy::duration duration(const std::string& key, policy::duration fallback) const;
     int integer(const std::string& key, int fallback) const;
     bool boolean(const std::string& key, bool fallback) const;
 

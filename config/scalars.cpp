@@ -30,7 +30,7 @@ std::optional<int> read_integer(std::string_view text)
     return value;
 }
 
-std::optional<policy::span> read_duration(std::string_view text)
+std::optional<policy::duration> read_duration(std::string_view text)
 {
     if (text.empty()) return std::nullopt;
     std::int64_t total = 0;
@@ -47,7 +47,7 @@ std::optional<policy::span> read_duration(std::string_view text)
         ++unit;
         text.remove_prefix(1);
     }
-    return policy::span(total);
+    return policy::duration(total);
 }
 
 std::optional<policy::lead> read_lead(std::string_view text)

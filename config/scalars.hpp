@@ -13,7 +13,7 @@ namespace config {
 
 // `90s`, `15m`, `12h`, `30d`, `2w`, joined from the larger to the smaller unit as in `1d12h`; `0s`.
 // Nothing for anything else, and for a number of more than nine digits.
-std::optional<policy::span> read_duration(std::string_view);
+std::optional<policy::duration> read_duration(std::string_view);
 
 // A duration or a share of the lifetime: `33%`.
 std::optional<policy::lead> read_lead(std::string_view);

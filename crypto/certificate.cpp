@@ -20,7 +20,7 @@ std::optional<policy::instant> instant_of(const ASN1_TIME* time)
 {
     std::tm parts = {};
     if (ASN1_TIME_to_tm(time, &parts) != 1) return std::nullopt;
-    return policy::instant(policy::span(timegm(&parts)));
+    return policy::instant(policy::duration(timegm(&parts)));
 }
 
 std::string common_name(const X509* x)

@@ -9,7 +9,7 @@ bool needs_platform(action_kind kind) noexcept
         case action_kind::issue:
         case action_kind::submit:
         case action_kind::collect:
-        case action_kind::release:
+        case action_kind::delete_before_replace:
         case action_kind::retire:
         case action_kind::retire_surplus:
         case action_kind::remove:
@@ -21,7 +21,7 @@ bool needs_platform(action_kind kind) noexcept
 
 bool deletes(action_kind kind) noexcept
 {
-    return kind == action_kind::release || kind == action_kind::retire ||
+    return kind == action_kind::delete_before_replace || kind == action_kind::retire ||
            kind == action_kind::retire_surplus || kind == action_kind::remove;
 }
 
@@ -32,7 +32,7 @@ const char* contract_word(const action& a) noexcept
             return "onboard";
         case action_kind::issue:
         case action_kind::submit:
-        case action_kind::release:
+        case action_kind::delete_before_replace:
             return a.replaces ? "rotate" : "create";
         case action_kind::adopt:
             return "adopt";
@@ -51,7 +51,7 @@ const char* contract_word(const action& a) noexcept
             return "remove";
         case action_kind::discard:
         case action_kind::abandon:
-        case action_kind::lose:
+        case action_kind::mark_missing:
             return a.replaces ? "rotate" : "create";
         case action_kind::remember_instance:
         case action_kind::forget_instance:

@@ -19,18 +19,18 @@ enum class action_kind {
     adopt,              // the platform has our user: keep its id
     discard,            // a generation that was never sent: drop it
     abandon,  // nothing will come of it (never READY, or the file changed): make another, clear it up later
-    lose,     // the platform does not have its user any more: note it
-    collect,  // fetch the certificate, check it
-    prove,    // at the broker
-    publish,  // stage, sync, one rename
-    deploy,   // hooks
-    release,  // strategy replace: delete the user before its successor is made
-    retire,   // delete the user of a superseded generation, then its key
-    retire_surplus,  // delete a second remote user of one generation
-    mark_unwanted,   // the file does not name the user any more: retire_after begins
-    mark_wanted,     // it names it again
-    remove,          // delete every remote user of an unwanted user
-    forget,          // ... and then its published files, keys and record
+    mark_missing,           // the platform does not have its user any more: note it
+    collect,                // fetch the certificate, check it
+    prove,                  // at the broker
+    publish,                // stage, sync, one rename
+    deploy,                 // hooks
+    delete_before_replace,  // strategy replace: delete the user before its successor is made
+    retire,                 // delete the user of a superseded generation, then its key
+    retire_surplus,         // delete a second remote user of one generation
+    mark_unwanted,          // the file does not name the user any more: retire_after begins
+    mark_wanted,            // it names it again
+    remove,                 // delete every remote user of an unwanted user
+    forget,                 // ... and then its published files, keys and record
 };
 
 struct action {

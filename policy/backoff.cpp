@@ -8,15 +8,15 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr std::array<span, 9> waits = {5s, 15s, 30s, 1min, 2min, 5min, 10min, 15min, 30min};
-constexpr span slow = 1h;              // what waits for a change is looked at this often
+constexpr std::array<duration, 9> waits = {5s, 15s, 30s, 1min, 2min, 5min, 10min, 15min, 30min};
+constexpr duration slow = 1h;          // what waits for a change is looked at this often
 constexpr std::int64_t attempts = 10;  // that fit into the rest of a certificate's life
-constexpr span quickest = 5s;
-constexpr std::array<span, 2> short_waits = {1s, 3s};
-constexpr span granting_wait = 5s;
+constexpr duration quickest = 5s;
+constexpr std::array<duration, 2> short_waits = {1s, 3s};
+constexpr duration granting_wait = 5s;
 
 // A look at our own disk costs nobody anything, and whoever mends it tells nobody.
-span wait_for(int count, const failure& what)
+duration wait_for(int count, const failure& what)
 {
     if (what.kind != retry::later && !is_local(what.code)) return slow;
     return waits[std::min<std::size_t>(static_cast<std::size_t>(std::max(count, 1) - 1), waits.size() - 1)];
@@ -36,7 +36,7 @@ failure_memory remember(const std::optional<failure_memory>& before, const failu
                           .next_attempt = std::nullopt,
                           .wanted = wanted};
     auto wait = wait_for(memory.count, what);
-    if (expiry && *expiry > now) wait = std::clamp<span>((*expiry - now) / attempts, quickest, wait);
+    if (expiry && *expiry > now) wait = std::clamp<duration>((*expiry - now) / attempts, quickest, wait);
     memory.next_attempt = now + std::max(wait, what.retry_after.value_or(0s));
     return memory;
 }
@@ -48,7 +48,7 @@ std::optional<instant> not_before(const std::optional<failure_memory>& memory, c
     return memory->next_attempt;
 }
 
-std::optional<span> short_wait(int attempt)
+std::optional<duration> short_wait(int attempt)
 {
     if (attempt < 1 || attempt > static_cast<int>(short_waits.size())) return std::nullopt;
     return short_waits[static_cast<std::size_t>(attempt - 1)];

@@ -20,7 +20,7 @@ std::optional<instant> not_before(const std::optional<failure_memory>&, const st
                                   instant now);
 
 // The pause after the n-th failure in a row while a person waits for the end; nullopt: they wait no longer.
-std::optional<span> short_wait(int attempt);
+std::optional<duration> short_wait(int attempt);
 
 // True while the broker may still be told of the new user: that is waited for, and counts as no attempt.
 bool is_granting(const failure&) noexcept;

@@ -38,7 +38,7 @@ std::optional<instant> all_shown_at(const facts& f)
     std::optional<instant> at;
     for (const auto& g : f.have->generations)
         if (may_show_up(f, g))
-            at = std::max(at.value_or(f.now + span(1)), *g.submitted_at + f.wanted.reconcile.settle);
+            at = std::max(at.value_or(f.now + duration(1)), *g.submitted_at + f.wanted.reconcile.settle);
     return at;
 }
 
@@ -58,8 +58,9 @@ std::optional<finding> unwanted(const facts& f)
     if (const auto shown = all_shown_at(f))
         return wait(reason::waiting_settle, "its last creation may still show up in the list", shown);
     // asked even for what was never sent, as far as the record says: it may have been restored from a backup
-    const bool remote = std::ranges::any_of(
-        f.have->generations, [&](const generation& g) { return !g.lost_at || !carriers(f, g).empty(); });
+    const bool remote = std::ranges::any_of(f.have->generations, [&](const generation& g) {
+        return !g.missing_since || !users_with_key(f, g).empty();
+    });
     return act(f, remote ? action_kind::remove : action_kind::forget, reason::not_in_file,
                "the file does not name it any more, and retire_after has passed");
 }
@@ -117,7 +118,7 @@ finding give_up(const facts& f, const generation& g, std::string sentence)
 {
     const bool asked = f.seen && !f.seen->cut_off && f.seen->instances.size() == 1 &&
                        f.seen->instances.front().status == remote_status::ready;
-    const bool unknown = asked && !g.submitted_at && carriers(f, g).empty();
+    const bool unknown = asked && !g.submitted_at && users_with_key(f, g).empty();
     return act(f, unknown ? action_kind::discard : action_kind::abandon, reason::outdated,
                std::move(sentence), &g);
 }
@@ -142,14 +143,14 @@ std::optional<finding> pending_unknown(const facts& f)
 {
     if (!f.pending || !f.pending->remote_id.empty()) return std::nullopt;
     const auto& g = *f.pending;
-    if (const auto users = carriers(f, g); !users.empty()) return adopt(f, g, *users.front());
+    if (const auto users = users_with_key(f, g); !users.empty()) return adopt(f, g, *users.front());
     const bool sent = g.submitted_at && !g.answered;
     if (sent) {
         const auto settled = *g.submitted_at + f.wanted.reconcile.settle;
         if (!f.seen || f.seen->looked_at < settled || f.seen->cut_off) {
             auto found = wait(reason::waiting_settle,
                               "the platform did not answer its creation; the list is searched for it",
-                              std::max(settled, f.now + span(1)));
+                              std::max(settled, f.now + duration(1)));
             found.polls = true;
             return found;
         }
@@ -167,14 +168,14 @@ std::optional<finding> pending_gone(const facts& f)
 {
     if (!f.pending || !f.seen || !f.seen->confirmed_missing.contains(f.pending->remote_id))
         return std::nullopt;
-    if (const auto users = carriers(f, *f.pending); !users.empty() && !f.pending->certificate)
+    if (const auto users = users_with_key(f, *f.pending); !users.empty() && !f.pending->certificate)
         return adopt(f, *f.pending, *users.front());
     if (may_show_up(f, *f.pending)) {
-        auto found = wait(reason::waiting_settle, "the platform does not show it yet", f.now + span(1));
+        auto found = wait(reason::waiting_settle, "the platform does not show it yet", f.now + duration(1));
         found.polls = true;
         return found;
     }
-    return act(f, action_kind::lose, reason::lost_remote, "somebody deleted its user on the platform",
+    return act(f, action_kind::mark_missing, reason::lost_remote, "somebody deleted its user on the platform",
                f.pending);
 }
 
@@ -233,10 +234,10 @@ std::optional<finding> pending_unpublished(const facts& f)
 
 std::optional<finding> current_gone(const facts& f)
 {
-    if (!f.current || f.current->lost_at || !f.seen ||
+    if (!f.current || f.current->missing_since || !f.seen ||
         !f.seen->confirmed_missing.contains(f.current->remote_id))
         return std::nullopt;
-    return act(f, action_kind::lose, reason::lost_remote, "somebody deleted its user on the platform",
+    return act(f, action_kind::mark_missing, reason::lost_remote, "somebody deleted its user on the platform",
                f.current);
 }
 
@@ -268,7 +269,7 @@ int created_lately(const facts& f)
 
 bool must_release_first(const facts& f)
 {
-    return f.want->rotation.strategy == strategy::replace && f.current && !f.current->lost_at &&
+    return f.want->rotation.strategy == strategy::replace && f.current && !f.current->missing_since &&
            !f.current->remote_id.empty();
 }
 
@@ -292,7 +293,7 @@ std::optional<finding> needs_new(const facts& f)
                                                    " does not carry our mark any more and is not deleted: "
                                                    "delete it, or set rotation.strategy to overlap");
     if (must_release_first(f))
-        return act(f, action_kind::release, reason::strategy_replace,
+        return act(f, action_kind::delete_before_replace, reason::strategy_replace,
                    sentence + "; the old user makes room first", f.current);
     return act(f, action_kind::issue, why, sentence);
 }

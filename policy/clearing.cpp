@@ -26,7 +26,7 @@ finding surplus(const facts& f, const generation& g, const std::string& id)
 // Users that carry the key of this generation beside the one that it knows.
 void add_surplus(const facts& f, const generation& g, std::vector<finding>& found)
 {
-    for (const auto* user : carriers(f, g))
+    for (const auto* user : users_with_key(f, g))
         if (user->id != g.remote_id) found.push_back(surplus(f, g, user->id));
 }
 
@@ -38,7 +38,7 @@ std::optional<finding> leftover(const facts& f, const generation& g)
     if (const auto at = retires_at(f, g); at > f.now || may_show_up(f, g))
         return wait(reason::superseded, "its successor is in use", at);
     // Taken for gone once, and there again: its key stays until it is certainly deleted.
-    if (g.lost_at && listed(f, g)) return surplus(f, g, g.remote_id);
+    if (g.missing_since && listed(f, g)) return surplus(f, g, g.remote_id);
     return act(f, action_kind::retire, reason::superseded,
                "generation " + g.id + " was replaced, and its successor is in use", &g);
 }
@@ -62,7 +62,7 @@ bool stands_firm(const facts& f)
 
 instant retires_at(const facts& f, const generation& g)
 {
-    const bool gone = g.lost_at && !listed(f, g);
+    const bool gone = g.missing_since && !listed(f, g);
     const bool at_once = f.have->retire_now || !g.published_at || gone;
     const auto at = at_once ? f.now : succeeded_at(f, g) + f.want->rotation.retire_after;
     return may_show_up(f, g) ? std::max(at, *g.submitted_at + f.wanted.reconcile.settle) : at;

@@ -18,7 +18,7 @@ std::string format_utc(instant at)
     return text.data();
 }
 
-std::string format_span(span length)
+std::string format_duration(duration length)
 {
     const auto seconds = length.count();
     if (seconds <= 0) return "0 s";

@@ -20,6 +20,6 @@ std::string format_utc(instant);
 std::optional<instant> parse_date(std::string_view text);
 
 // For people: "3 min", "5 h", "41 d"; "0 s" for nothing or less.
-std::string format_span(span);
+std::string format_duration(duration);
 
 }  // namespace policy

@@ -38,7 +38,7 @@ struct identity_settings {
     std::string client_id;
     std::optional<secret_source> client_secret;
     std::string redirect_url = "http://localhost";
-    span refresh_every = std::chrono::hours(24);
+    duration refresh_every = std::chrono::hours(24);
     std::optional<secret_source> access_token;  // set: external
 
     bool operator==(const identity_settings&) const = default;
@@ -47,7 +47,7 @@ struct identity_settings {
 struct network_settings {
     std::optional<std::string> ca_file;  // none: the system's trust store
     std::optional<std::string> crl_file;
-    span timeout = std::chrono::seconds(30);
+    duration timeout = std::chrono::seconds(30);
     int connections = 8;               // per host
     std::optional<std::string> proxy;  // none: $HTTPS_PROXY minus $NO_PROXY
 
@@ -55,11 +55,11 @@ struct network_settings {
 };
 
 struct reconcile_settings {
-    span interval = std::chrono::minutes(15);
+    duration interval = std::chrono::minutes(15);
     bool prune = true;
     int max_deletes = 10;
     int max_creates_per_user = 3;
-    span settle = std::chrono::seconds(15);
+    duration settle = std::chrono::seconds(15);
 
     bool operator==(const reconcile_settings&) const = default;
 };
@@ -76,11 +76,11 @@ struct percent {
     int value = 33;
     bool operator==(const percent&) const = default;
 };
-using lead = std::variant<percent, span>;
+using lead = std::variant<percent, duration>;
 
 struct rotation_rule {
     lead renew_before = percent{};
-    span retire_after = std::chrono::hours(24);
+    duration retire_after = std::chrono::hours(24);
     policy::strategy strategy = policy::strategy::overlap;
     bool paused = false;
 
@@ -110,7 +110,7 @@ struct hook {
     kind what = kind::command;
     std::vector<std::string> argv;  // of a command
     std::string unit;               // of restart and reload
-    span timeout = std::chrono::seconds(60);
+    duration timeout = std::chrono::seconds(60);
 
     bool operator==(const hook&) const = default;
 };
@@ -156,7 +156,7 @@ struct desired_credential {
     std::string resource;
     std::string action;
     std::map<std::string, std::string> elements;  // name in our file -> element id of the form
-    span interval = std::chrono::hours(12);
+    duration interval = std::chrono::hours(12);
     std::string file;
     values_format format = values_format::env;
     file_access access;

@@ -24,7 +24,7 @@ void add_generation(fact_list& list, const std::string& lead, const facts& f, co
     list.emplace_back(lead + "_published", time_text(g.published_at));
     list.emplace_back(lead + "_deployed", time_text(g.deployed_at));
     if (const auto* user = listed(f, g)) list.emplace_back(lead + "_on_platform", user->status_text);
-    if (g.lost_at) list.emplace_back(lead + "_lost", format_utc(*g.lost_at));
+    if (g.missing_since) list.emplace_back(lead + "_lost", format_utc(*g.missing_since));
     if (!g.quarantine.empty()) list.emplace_back(lead + "_quarantine", g.quarantine);
 }
 
@@ -91,7 +91,7 @@ explanation explain(const desired_state& desired, const observed_state& observed
                     const plan_result& plan, const user_name& name, instant now)
 {
     explanation e{.name = name};
-    e.facts = facts_of(join(roster(desired, observed, stored), name, now, {}));
+    e.facts = facts_of(join(user_index(desired, observed, stored), name, now, {}));
     for (const auto& view : plan.users) {
         if (view.name != name) continue;
         e.finding = view.finding;

@@ -17,7 +17,7 @@ const generation* find_pending(const stored_user& have)
 
 }  // namespace
 
-facts join(const roster& all, const user_name& name, instant now, plan_options options)
+facts join(const user_index& all, const user_name& name, instant now, plan_options options)
 {
     const auto& listing = all.of(name.exposure);
     facts f{.wanted = all.desired,
@@ -42,7 +42,7 @@ facts join(const roster& all, const user_name& name, instant now, plan_options o
     return f;
 }
 
-std::vector<const remote_user*> carriers(const facts& f, const generation& g)
+std::vector<const remote_user*> users_with_key(const facts& f, const generation& g)
 {
     std::vector<const remote_user*> found;
     if (!f.seen || !f.have) return found;
@@ -71,7 +71,7 @@ bool is_ours(const facts& f, const generation& g)
         return user->mark ? user->mark->owner == f.owner : is_cut_off(user->description, g.sent.description);
     const bool elsewhere =
         !f.exposure || g.where.base_url != f.exposure->base_url || g.where.tenant != f.exposure->tenant;
-    return elsewhere || g.remote_id.empty() || g.lost_at ||
+    return elsewhere || g.remote_id.empty() || g.missing_since ||
            (f.seen && f.seen->confirmed_missing.contains(g.remote_id));
 }
 
@@ -85,7 +85,7 @@ bool may_show_up(const facts& f, const generation& g)
 
 bool is_dead(const generation& g) noexcept
 {
-    return g.abandoned || g.lost_at || !g.quarantine.empty();
+    return g.abandoned || g.missing_since || !g.quarantine.empty();
 }
 
 bool is_left_over(const facts& f, const generation& g) noexcept

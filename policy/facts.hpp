@@ -1,7 +1,7 @@
 #pragma once
 
 #include "policy/plan.hpp"
-#include "policy/roster.hpp"
+#include "policy/user_index.hpp"
 
 #include <algorithm>
 #include <optional>
@@ -14,7 +14,7 @@ namespace policy {
 
 struct facts {
     const desired_state& wanted;
-    const exposure_roster& listing;
+    const exposure_index& listing;
     const desired_exposure* exposure = nullptr;  // null: the file names no such exposure
     const desired_user* want = nullptr;          // null: the file does not name the user
     const stored_user* have = nullptr;           // null: nothing is stored
@@ -38,11 +38,11 @@ struct finding {
     bool polls = false;  // waits for the platform: look again soon
 };
 
-facts join(const roster&, const user_name&, instant now, plan_options);
+facts join(const user_index&, const user_name&, instant now, plan_options);
 
 // The remote users of ours that carry this generation's key, the winner first: READY before IN PROGRESS, then
 // the older creation date, then the smaller id (failure-modes S6).
-std::vector<const remote_user*> carriers(const facts&, const generation&);
+std::vector<const remote_user*> users_with_key(const facts&, const generation&);
 
 // The remote user of this generation as the list shows it; null when it does not.
 const remote_user* listed(const facts&, const generation&);

@@ -20,7 +20,7 @@ void add(std::string& text, const lead& renew_before)
 {
     if (const auto* share = std::get_if<percent>(&renew_before))
         return add(text, std::to_string(share->value) + "%");
-    add(text, std::get<span>(renew_before).count());
+    add(text, std::get<duration>(renew_before).count());
 }
 
 void add(std::string& text, const file_access& access)

@@ -40,7 +40,8 @@ std::string known_instance(const desired_exposure& exposure, const observed_expo
     for (const auto& [name, user] : stored.users) {
         if (name.exposure != exposure.name) continue;
         for (const auto& g : user.generations) {
-            if (!lives_at(g, exposure) || g.lost_at || (g.remote_id.empty() && !g.submitted_at)) continue;
+            if (!lives_at(g, exposure) || g.missing_since || (g.remote_id.empty() && !g.submitted_at))
+                continue;
             if (!seen.instances.empty() && g.where.instance_id == seen.instances.front().id) return {};
             known = g.where.instance_id;
         }
@@ -49,7 +50,7 @@ std::string known_instance(const desired_exposure& exposure, const observed_expo
 }
 
 gate instance_gate(const desired_exposure& exposure, const observed_exposure& seen,
-                   const stored_exposure& kept, const std::string& known, span settle, instant now,
+                   const stored_exposure& kept, const std::string& known, duration settle, instant now,
                    const plan_options& options)
 {
     if (!kept.unreadable.empty()) return closed(reason::record_unreadable, kept.unreadable, true);
@@ -111,7 +112,7 @@ bool users_vanished(const desired_exposure& exposure, const observed_exposure& s
         const auto have = stored.users.find({exposure.name, user.name});
         if (have == stored.users.end()) continue;
         const auto* current = have->second.find(have->second.current);
-        if (!current || current->lost_at || current->remote_id.empty()) continue;
+        if (!current || current->missing_since || current->remote_id.empty()) continue;
         ++known;
         missing += seen.confirmed_missing.contains(current->remote_id) ? 1 : 0;
     }
@@ -140,18 +141,18 @@ std::optional<gate> host_guard(const observed_state& observed, const stored_stat
         g.shut = true;
         return g;
     }
-    const auto skew = observed.clock_ahead.value_or(span(0));
+    const auto skew = observed.clock_ahead.value_or(duration(0));
     if (std::chrono::abs(skew) <= limits::clock_skew) return std::nullopt;
     auto g = closed(reason::clock_wrong,
-                    "this clock is " + format_span(std::chrono::abs(skew)) +
-                        (skew > span(0) ? " ahead of" : " behind") + " the platform's: set the time",
+                    "this clock is " + format_duration(std::chrono::abs(skew)) +
+                        (skew > duration(0) ? " ahead of" : " behind") + " the platform's: set the time",
                     true);
     g.shut = true;
     return g;
 }
 
 gate gate_of(const desired_exposure& exposure, const observed_state& observed, const stored_state& stored,
-             span settle, instant now, const plan_options& options)
+             duration settle, instant now, const plan_options& options)
 {
     if (auto guard = host_guard(observed, stored)) return *guard;
     const auto seen = observed.exposures.find(exposure.name);
@@ -169,8 +170,8 @@ gate gate_of(const desired_exposure& exposure, const observed_state& observed, c
 
 bool lives_elsewhere(const stored_user& user, const desired_exposure& exposure)
 {
-    return std::ranges::none_of(user.generations,
-                                [&](const generation& g) { return !g.lost_at && lives_at(g, exposure); });
+    return std::ranges::none_of(
+        user.generations, [&](const generation& g) { return !g.missing_since && lives_at(g, exposure); });
 }
 
 }  // namespace policy

@@ -29,8 +29,8 @@ struct gate {
 // The guards of this host: a cloned state directory, a wrong clock. nullopt: neither.
 std::optional<gate> host_guard(const observed_state&, const stored_state&);
 
-gate gate_of(const desired_exposure&, const observed_state&, const stored_state&, span settle, instant now,
-             const plan_options&);
+gate gate_of(const desired_exposure&, const observed_state&, const stored_state&, duration settle,
+             instant now, const plan_options&);
 
 // What the exposure is like now says nothing of a user that was made when the file meant another place.
 bool lives_elsewhere(const stored_user&, const desired_exposure&);

@@ -19,15 +19,15 @@ inline constexpr std::size_t chain_certificates = 16;
 inline constexpr std::size_t hook_output_bytes = 16 << 10;  // of each hook, kept and shown
 inline constexpr std::size_t token_bytes = 64 << 10;        // of an external access token
 
-inline constexpr span clock_skew = 5min;       // more than this against the platform's Date: observe only
-inline constexpr span poll_first = 2s;         // IN PROGRESS: first look after this
-inline constexpr span poll_last = 60s;         // and never rarer than this
-inline constexpr span progress_alarm = 15min;  // IN PROGRESS for longer is reported
-inline constexpr span abandon_after = 24h;     // IN PROGRESS for longer: a new generation is made
-inline constexpr span probe_patience = 10min;  // access is still being granted at the broker
-inline constexpr span creation_window = 24h;   // of reconcile.max_creates_per_user
-inline constexpr span wake_cap = 60s;          // every sleep looks at the wall clock again
-inline constexpr int spread_percent = 5;       // of the lifetime, rotate_at is spread over it
+inline constexpr duration clock_skew = 5min;       // more than this against the platform's Date: observe only
+inline constexpr duration poll_first = 2s;         // IN PROGRESS: first look after this
+inline constexpr duration poll_last = 60s;         // and never rarer than this
+inline constexpr duration progress_alarm = 15min;  // IN PROGRESS for longer is reported
+inline constexpr duration abandon_after = 24h;     // IN PROGRESS for longer: a new generation is made
+inline constexpr duration probe_patience = 10min;  // access is still being granted at the broker
+inline constexpr duration creation_window = 24h;   // of reconcile.max_creates_per_user
+inline constexpr duration wake_cap = 60s;          // every sleep looks at the wall clock again
+inline constexpr int spread_percent = 5;           // of the lifetime, rotate_at is spread over it
 inline constexpr int default_renew_percent = 33;
 
 }  // namespace policy::limits

@@ -41,7 +41,7 @@ std::optional<std::pair<reason, std::string>> need(const facts& f)
     const auto* c = f.current;
     if (!c) return answer{reason::absent, "it has no certificate yet"};
     if (f.have->rotate_asked_at) return answer{reason::rotation_asked, "a new certificate was asked for"};
-    if (c->lost_at) return answer{reason::lost_remote, "its user is gone from the platform"};
+    if (c->missing_since) return answer{reason::lost_remote, "its user is gone from the platform"};
     if (!c->key_on_disk) return answer{reason::key_lost, "its private key is gone from the private store"};
     if (c->certificate && c->certificate->expiry() <= f.now)
         return answer{reason::expired, "its certificate expired at " + format_utc(c->certificate->expiry())};

@@ -56,7 +56,7 @@ struct observed_exposure {
 
 struct observed_state {
     std::map<std::string, observed_exposure> exposures;  // by name in the configuration
-    std::optional<span> clock_ahead;                     // our clock minus the platform's Date header
+    std::optional<duration> clock_ahead;                 // our clock minus the platform's Date header
 };
 
 }  // namespace policy

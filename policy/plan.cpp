@@ -3,7 +3,7 @@
 #include "policy/backoff.hpp"
 #include "policy/checks.hpp"
 #include "policy/gate.hpp"
-#include "policy/roster.hpp"
+#include "policy/user_index.hpp"
 
 #include <set>
 
@@ -47,7 +47,7 @@ private:
         for (const auto& [name, user] : stored_.users)
             if (name.exposure == exposure.name && !all_.wanted(name))
                 plan_user(name, lives_elsewhere(user, exposure) ? guard : g);
-        collect_strangers(exposure);
+        collect_unmanaged(exposure);
     }
 
     // Users of exposures that the file does not name any more: their records say where they live.
@@ -88,8 +88,8 @@ private:
     // What the gate lets through is done now; what it stops is shown with the gate's reason.
     void admit(action& act, const gate& g, outlook& view)
     {
-        const bool stopped =
-            g.shut || (needs_platform(act.kind) && !g.open()) || (act.kind == action_kind::lose && !g.open());
+        const bool stopped = g.shut || (needs_platform(act.kind) && !g.open()) ||
+                             (act.kind == action_kind::mark_missing && !g.open());
         if (!stopped) {
             view.next_at = now_;
             result_.actions.push_back(act);
@@ -118,7 +118,7 @@ private:
         if (at && *at > now_ && sets_pace(exposure)) result_.wake_at = std::min(result_.wake_at, *at);
     }
 
-    void collect_strangers(const desired_exposure& exposure)
+    void collect_unmanaged(const desired_exposure& exposure)
     {
         const auto seen = observed_.exposures.find(exposure.name);
         if (seen == observed_.exposures.end()) return;
@@ -132,7 +132,7 @@ private:
         for (const auto& user : seen->second.users) {
             const bool mine = user.mark && user.mark->owner == stored_.owner;
             if (ours.contains(user.id) || (mine && keys.contains(user.mark->key))) continue;
-            result_.strangers.push_back({.exposure = exposure.name,
+            result_.unmanaged.push_back({.exposure = exposure.name,
                                          .remote_id = user.id,
                                          .name = user.name,
                                          .owner = user.mark ? std::optional(user.mark->owner) : std::nullopt,
@@ -178,7 +178,7 @@ private:
     const desired_state& desired_;
     const observed_state& observed_;
     const stored_state& stored_;
-    roster all_;
+    user_index all_;
     instant now_;
     plan_options options_;
     plan_result result_;

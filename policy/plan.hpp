@@ -45,21 +45,21 @@ struct exposure_outlook {
 };
 
 // A remote user that is not (or no longer) of a generation that we hold.
-struct stranger {
+struct unmanaged_user {
     std::string exposure;
     std::string remote_id;
     std::string name;
     std::optional<std::string> owner;  // of its marker
     bool keyless = false;              // our marker, but no key here: never used, never deleted by itself
 
-    bool operator==(const stranger&) const = default;
+    bool operator==(const unmanaged_user&) const = default;
 };
 
 struct plan_result {
     std::vector<action> actions;  // in the order to perform them; for one user, one step and its clearing up
     std::vector<outlook> users;
     std::vector<exposure_outlook> exposures;
-    std::vector<stranger> strangers;
+    std::vector<unmanaged_user> unmanaged;
     bool waits_for_platform = false;  // something is IN PROGRESS: look again soon
     instant wake_at;                  // when the plan would change by time alone, at most an interval away
 };

@@ -61,7 +61,7 @@ struct failure {
     errc code = errc::internal;
     std::string context;  // what failed, for whom, and what to do: one sentence, no secrets
     retry kind = retry::later;
-    std::optional<span> retry_after = {};  // the server's Retry-After: a lower bound
+    std::optional<duration> retry_after = {};  // the server's Retry-After: a lower bound
 
     bool operator==(const failure&) const = default;
 };

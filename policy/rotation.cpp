@@ -8,16 +8,16 @@
 namespace policy {
 namespace {
 
-span length_of(const lead& renew_before, span lifetime)
+duration length_of(const lead& renew_before, duration lifetime)
 {
     if (const auto* share = std::get_if<percent>(&renew_before)) return lifetime * share->value / 100;
-    return std::get<span>(renew_before);
+    return std::get<duration>(renew_before);
 }
 
-span spread_of(span lifetime, std::string_view seed)
+duration spread_of(duration lifetime, std::string_view seed)
 {
     const auto widest = lifetime.count() * limits::spread_percent / 100;
-    return span(static_cast<std::int64_t>(stable_hash(seed) % static_cast<std::uint64_t>(widest + 1)));
+    return duration(static_cast<std::int64_t>(stable_hash(seed) % static_cast<std::uint64_t>(widest + 1)));
 }
 
 }  // namespace
@@ -26,7 +26,7 @@ rotation_time rotate_at(const certificate_facts& certificate, const lead& renew_
                         const std::string& owner, const user_name& name)
 {
     const auto expiry = certificate.expiry();
-    const auto lifetime = std::max(expiry - certificate.not_before, span(0));
+    const auto lifetime = std::max(expiry - certificate.not_before, duration(0));
     rotation_time due;
     auto lead_time = length_of(renew_before, lifetime);
     if (lead_time >= lifetime) {

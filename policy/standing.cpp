@@ -33,7 +33,7 @@ std::vector<retiring_user> retiring_of(const facts& f)
 {
     std::vector<retiring_user> found;
     for (const auto& g : f.have->generations) {
-        if (g.remote_id.empty() || g.lost_at) continue;
+        if (g.remote_id.empty() || g.missing_since) continue;
         std::optional<instant> at;
         if (!f.want && f.have->unwanted_since)
             at = *f.have->unwanted_since + f.have->entry.retire_after;
@@ -117,7 +117,7 @@ std::string directory_of(const facts& f)
     return f.have ? f.have->entry.directory : "";
 }
 
-standing stand(const roster& all, const user_name& name, instant now)
+standing stand(const user_index& all, const user_name& name, instant now)
 {
     const auto f = join(all, name, now, {});
     const auto exposure = all.stored.exposures.find(name.exposure);
@@ -175,7 +175,7 @@ const char* word_of(deploy_state state) noexcept
 std::vector<standing> standings(const desired_state& desired, const stored_state& stored, instant now)
 {
     const observed_state nothing_seen;
-    const roster all(desired, nothing_seen, stored);
+    const user_index all(desired, nothing_seen, stored);
     std::vector<standing> found;
     for (const auto& exposure : desired.exposures)
         for (const auto& user : exposure.users)

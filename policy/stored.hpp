@@ -70,10 +70,10 @@ struct generation {
     std::optional<instant> proven_at;
     std::optional<instant> published_at;
     std::optional<instant> deployed_at;
-    std::optional<instant> lost_at;  // the platform does not have its user any more
-    std::string quarantine;          // why its certificate is never used; empty: it is fine
-    bool abandoned = false;          // never became READY in time; a successor was made
-    bool key_on_disk = true;         // fact of the look, never stored
+    std::optional<instant> missing_since;  // the platform does not have its user any more
+    std::string quarantine;                // why its certificate is never used; empty: it is fine
+    bool abandoned = false;                // never became READY in time; a successor was made
+    bool key_on_disk = true;               // fact of the look, never stored
 
     bool operator==(const generation&) const = default;
 };
@@ -123,7 +123,7 @@ enum class output_condition {
 
 // The last entry of the user in the file: what still holds once the file no longer names it.
 struct last_entry {
-    span retire_after = std::chrono::hours(24);
+    duration retire_after = std::chrono::hours(24);
     std::string directory;
     std::vector<hook> hooks;
     bool operator==(const last_entry&) const = default;

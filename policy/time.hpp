@@ -8,6 +8,6 @@
 namespace policy {
 
 using instant = std::chrono::sys_seconds;
-using span = std::chrono::seconds;
+using duration = std::chrono::seconds;
 
 }  // namespace policy

@@ -17,7 +17,7 @@ namespace {
 
 constexpr auto first_look = std::chrono::seconds(2);
 constexpr auto rarest_look = std::chrono::seconds(60);
-constexpr policy::span default_patience = std::chrono::hours(2);  // of --wait
+constexpr policy::duration default_patience = std::chrono::hours(2);  // of --wait
 
 // With a catalog client, once the configuration names the service.
 int with_catalog(const globals& common,
@@ -42,7 +42,7 @@ policy::result<std::string> read_data(const std::string& file)
     return **text;
 }
 
-policy::result<policy::span> patience_of(const std::string& text)
+policy::result<policy::duration> patience_of(const std::string& text)
 {
     if (text.empty()) return default_patience;
     const auto given = config::read_duration(text);
@@ -78,7 +78,7 @@ bool may_pass(const policy::failure& failed)
 
 // Follows the request to its end: rarely, because provisioning takes minutes.
 io::awaitable<int> follow(service::application& app, platform::catalog_client& catalog, const globals& common,
-                          std::string id, policy::span patience)
+                          std::string id, policy::duration patience)
 {
     const auto deadline = app.clock().now() + patience;
     std::chrono::milliseconds pause = first_look;
@@ -89,7 +89,7 @@ io::awaitable<int> follow(service::application& app, platform::catalog_client& c
         if (is_terminal(stderr))
             std::cerr << "\r\033[K" << id << ": " << (state ? state->text : state.error().context) << " "
                       << std::flush;
-        if (app.clock().now() + std::chrono::ceil<policy::span>(pause) > deadline) {
+        if (app.clock().now() + std::chrono::ceil<policy::duration>(pause) > deadline) {
             std::cerr << "\nexposure-agent: request " << id
                       << " has not ended in time; look again with `catalog show " << id << "`\n";
             co_return policy::exit_code::failed;
@@ -100,7 +100,7 @@ io::awaitable<int> follow(service::application& app, platform::catalog_client& c
 }
 
 io::awaitable<int> submit(service::application& app, platform::catalog_client& catalog, const globals& common,
-                          const catalog_options& options, std::string data, policy::span patience)
+                          const catalog_options& options, std::string data, policy::duration patience)
 {
     if (!options.set.empty()) {
         if (data.empty()) {

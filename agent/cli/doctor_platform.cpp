@@ -104,7 +104,7 @@ void check_clock(service::application& app, std::vector<finding>& into)
     if (!ahead) return;
     const auto skew = std::chrono::abs(*ahead);
     const auto evidence =
-        policy::format_span(skew) + (*ahead < policy::span(0) ? " behind" : " ahead of") + " the platform";
+        policy::format_duration(skew) + (*ahead < policy::duration(0) ? " behind" : " ahead of") + " the platform";
     if (skew > policy::limits::clock_skew)
         into.push_back({"clock", verdict::failed, evidence,
                         "set the time (chrony, systemd-timesyncd): nothing is changed while it is wrong"});

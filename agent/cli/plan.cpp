@@ -51,7 +51,7 @@ object to_json(const reconcile::preview& p, const credential_outlooks& credentia
                        {"reason", change.reason},
                        {"sentence", change.sentence}});
     array unmanaged;
-    for (const auto& s : p.strangers)
+    for (const auto& s : p.unmanaged)
         unmanaged.push_back(object{{"exposure", s.exposure},
                                    {"remote_id", s.remote_id},
                                    {"name", s.name},
@@ -101,9 +101,9 @@ void print(const reconcile::preview& p, const credential_outlooks& credentials,
     for (const auto& later : p.scheduled)
         if (shown(later.name, only))
             std::cout << "later: " << later.name.text() << " " << later.next << " in "
-                      << policy::format_span(*later.next_at - now) << " ("
+                      << policy::format_duration(*later.next_at - now) << " ("
                       << policy::format_utc(*later.next_at) << ")\n";
-    for (const auto& s : p.strangers)
+    for (const auto& s : p.unmanaged)
         if (s.keyless)
             std::cout << "orphan: " << s.exposure << " " << s.remote_id
                       << " carries our mark, but its key is not here: "

@@ -29,7 +29,7 @@ const char* doing(policy::action_kind kind)
             return "running hooks";
         case action_kind::retire:
         case action_kind::retire_surplus:
-        case action_kind::release:
+        case action_kind::delete_before_replace:
             return "retiring";
         case action_kind::remove:
         case action_kind::forget:

@@ -37,7 +37,7 @@ colour paint_of(policy::user_state state)
 std::string until(const std::optional<policy::instant>& at, policy::instant now)
 {
     if (!at) return "-";
-    return *at <= now ? "now" : policy::format_span(*at - now);
+    return *at <= now ? "now" : policy::format_duration(*at - now);
 }
 
 void add_row(table& users, const policy::standing& s, policy::instant now)

@@ -60,9 +60,9 @@ std::string last_words(std::string_view text)
     return words;
 }
 
-std::string ending(const io::process_outcome& outcome, policy::span timeout)
+std::string ending(const io::process_outcome& outcome, policy::duration timeout)
 {
-    if (outcome.timed_out) return "was ended after its time limit of " + policy::format_span(timeout);
+    if (outcome.timed_out) return "was ended after its time limit of " + policy::format_duration(timeout);
     if (outcome.signal != 0)
         return "was ended by signal " + std::to_string(outcome.signal) + " (" + ::strsignal(outcome.signal) +
                ")";
@@ -80,7 +80,7 @@ policy::failure failed(const hook_run& run, std::size_t index, const std::string
             .kind = policy::retry::later};
 }
 
-std::string ending_and_words(const io::process_outcome& outcome, policy::span timeout)
+std::string ending_and_words(const io::process_outcome& outcome, policy::duration timeout)
 {
     const auto words = last_words(outcome.err.empty() ? outcome.out : outcome.err);
     return ending(outcome, timeout) + (words.empty() ? ", without a word" : ", saying: " + words);

@@ -86,7 +86,7 @@ io::task<void> spooled_hooks::run(hook_run run)
         co_return policy::result<void>();
     }
     co_return failed(run, "no answer from exposure-agent-deploy.service within " +
-                              policy::format_span(std::chrono::duration_cast<policy::span>(patience)) +
+                              policy::format_duration(std::chrono::duration_cast<policy::duration>(patience)) +
                               ": see `systemctl status exposure-agent-deploy.path` and `journalctl -u "
                               "exposure-agent-deploy`");
 }

@@ -250,7 +250,7 @@ result<std::vector<policy::published_file>> file_publisher::publish(const public
     return facts;
 }
 
-result<void> file_publisher::withdraw(const std::string& path, const std::vector<std::string>& generations)
+result<void> file_publisher::unpublish(const std::string& path, const std::vector<std::string>& generations)
 {
     std::error_code ignored;
     if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) return {};

@@ -15,8 +15,8 @@ class file_publisher : public publisher {
 public:
     [[nodiscard]] policy::result<std::vector<policy::published_file>> publish(const publication&) override;
     void inspect(policy::stored_user&, const std::string& directory) override;
-    [[nodiscard]] policy::result<void> withdraw(const std::string& directory,
-                                                const std::vector<std::string>& generations) override;
+    [[nodiscard]] policy::result<void> unpublish(const std::string& directory,
+                                                 const std::vector<std::string>& generations) override;
 };
 
 }  // namespace disk

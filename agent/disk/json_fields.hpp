@@ -69,7 +69,7 @@ private:
     {
         return boost::json::value(v.time_since_epoch().count(), to_.storage());
     }
-    boost::json::value encode(policy::span v) { return boost::json::value(v.count(), to_.storage()); }
+    boost::json::value encode(policy::duration v) { return boost::json::value(v.count(), to_.storage()); }
     template <worded E>
     boost::json::value encode(const E& v)
     {
@@ -134,16 +134,16 @@ private:
         to = from.to_number<T>(unfit);
         return !unfit;
     }
-    static bool decode(const boost::json::value& from, policy::span& to)
+    static bool decode(const boost::json::value& from, policy::duration& to)
     {
-        policy::span::rep seconds = 0;
+        policy::duration::rep seconds = 0;
         const bool fits = decode(from, seconds);
-        to = policy::span(seconds);
+        to = policy::duration(seconds);
         return fits;
     }
     static bool decode(const boost::json::value& from, policy::instant& to)
     {
-        policy::span since{};
+        policy::duration since{};
         const bool fits = decode(from, since);
         to = policy::instant(since);
         return fits;

@@ -38,8 +38,8 @@ public:
     virtual void inspect(policy::stored_user&, const std::string& directory) = 0;
 
     // Removes `current` and our generation directories, and the directory itself once it is empty.
-    virtual policy::result<void> withdraw(const std::string& directory,
-                                          const std::vector<std::string>& generations) = 0;
+    virtual policy::result<void> unpublish(const std::string& directory,
+                                           const std::vector<std::string>& generations) = 0;
 };
 
 // Fingerprint of everything in the configuration that the files are made from: a change publishes again.

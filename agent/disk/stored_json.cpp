@@ -129,7 +129,7 @@ void fields_of(Codec& field, T& v)
     field("proven_at", v.proven_at);
     field("published_at", v.published_at);
     field("deployed_at", v.deployed_at);
-    field("lost_at", v.lost_at);
+    field("missing_since", v.missing_since);
     field("quarantine", v.quarantine);
     field("abandoned", v.abandoned);
 }

@@ -29,9 +29,9 @@ awaitable<void> ring(asio::steady_timer& timer, bool& expired)
     expired = !error;
 }
 
-std::string in_words(std::chrono::milliseconds span)
+std::string in_words(std::chrono::milliseconds duration)
 {
-    const auto count = span.count();
+    const auto count = duration.count();
     return count % 1000 == 0 ? std::to_string(count / 1000) + " s" : std::to_string(count) + " ms";
 }
 
@@ -97,10 +97,10 @@ policy::failure took_longer_than(std::chrono::milliseconds limit)
             std::nullopt};
 }
 
-task<void> sleep_for(std::chrono::milliseconds span, stop_event& stop)
+task<void> sleep_for(std::chrono::milliseconds duration, stop_event& stop)
 {
     if (stop.requested()) co_return stopped();
-    asio::steady_timer timer(co_await asio::this_coro::executor, span);
+    asio::steady_timer timer(co_await asio::this_coro::executor, duration);
     const auto subscription = stop.on_request([&timer] { timer.cancel(); });
     const auto [error] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     if (stop.requested()) co_return stopped();

@@ -7,8 +7,8 @@
 #include <boost/system/error_code.hpp>
 
 #include <cstddef>
-#include <memory>
 #include <span>
+#include <memory>
 #include <string>
 #include <string_view>
 

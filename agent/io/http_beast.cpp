@@ -133,9 +133,9 @@ task<http_response> http_beast::exchange(http_request request)
     const auto via = proxy_for(*to, self->settings.proxy, environment_);
     if (!via) co_return policy::with_context(origin(*to), via.error());
 
-    const auto span = request.timeout.value_or(self->settings.timeout);
+    const auto duration = request.timeout.value_or(self->settings.timeout);
     time_limit limit(co_await boost::asio::this_coro::executor, stop_,
-                     std::chrono::steady_clock::now() + span);
+                     std::chrono::steady_clock::now() + duration);
     auto outcome = co_await self->exchange(std::move(request), *to, *via, limit);
     if (!outcome && outcome.error().code != errc::stopping)
         co_return policy::with_context(origin(*to), outcome.error());

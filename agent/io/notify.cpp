@@ -53,9 +53,9 @@ void watchdog()
     send("WATCHDOG=1");
 }
 
-void extend_timeout(std::chrono::microseconds span)
+void extend_timeout(std::chrono::microseconds duration)
 {
-    send("EXTEND_TIMEOUT_USEC=" + std::to_string(span.count()));
+    send("EXTEND_TIMEOUT_USEC=" + std::to_string(duration.count()));
 }
 
 std::optional<std::chrono::microseconds> watchdog_interval()

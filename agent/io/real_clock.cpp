@@ -9,9 +9,9 @@ policy::instant real_clock::now() const
     return std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
 }
 
-task<void> real_clock::sleep_for(std::chrono::milliseconds span)
+task<void> real_clock::sleep_for(std::chrono::milliseconds duration)
 {
-    return io::sleep_for(span, stop_);
+    return io::sleep_for(duration, stop_);
 }
 
 }  // namespace io

@@ -35,7 +35,7 @@ public:
     io::task<io::http_response> send(api_call);
 
     // Our clock minus the platform's, as the Date header of the last answer showed it.
-    std::optional<policy::span> clock_ahead() const { return clock_ahead_; }
+    std::optional<policy::duration> clock_ahead() const { return clock_ahead_; }
 
 private:
     io::task<io::http_response> exchange(const api_call&, const crypto::secret& token);
@@ -44,7 +44,7 @@ private:
     access_tokens& tokens_;
     io::clock& clock_;
     observer observer_;
-    std::optional<policy::span> clock_ahead_;
+    std::optional<policy::duration> clock_ahead_;
 };
 
 // The failure of an answer that a reader did not believe, with the call's and the host's name.

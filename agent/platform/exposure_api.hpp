@@ -52,7 +52,7 @@ public:
                                             std::string user_id) = 0;
 
     // This host's clock minus the platform's, by the Date of its last answer; nullopt before the first.
-    virtual std::optional<policy::span> clock_ahead() const = 0;
+    virtual std::optional<policy::duration> clock_ahead() const = 0;
 
     // Success also when it was gone already. Only a later read tells the truth.
     virtual io::task<void> delete_user(exposure_address, std::string instance_id, std::string user_id) = 0;

@@ -17,7 +17,7 @@ public:
                                       policy::business_group, std::string csr) override;
     io::task<user_detail> read_user(exposure_address, std::string instance_id, std::string user_id) override;
     io::task<void> delete_user(exposure_address, std::string instance_id, std::string user_id) override;
-    std::optional<policy::span> clock_ahead() const override { return channel_.clock_ahead(); }
+    std::optional<policy::duration> clock_ahead() const override { return channel_.clock_ahead(); }
 
 private:
     api_channel& channel_;

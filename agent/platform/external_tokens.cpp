@@ -10,8 +10,8 @@ namespace {
 using namespace std::chrono_literals;
 using origin = policy::secret_source::origin;
 
-constexpr policy::span command_pause = 5s;  // between two runs of the command
-constexpr policy::span command_lead = 60s;  // before the end of its token it is run again
+constexpr policy::duration command_pause = 5s;  // between two runs of the command
+constexpr policy::duration command_lead = 60s;  // before the end of its token it is run again
 
 }  // namespace
 

@@ -16,9 +16,9 @@ using policy::errc;
 using policy::failure;
 using policy::retry;
 
-constexpr auto second_try = 2s;           // after a refresh whose answer got lost
-constexpr policy::span first_pause = 5s;  // after a refresh that could not be sent; doubles
-constexpr policy::span longest_pause = 10min;
+constexpr auto second_try = 2s;               // after a refresh whose answer got lost
+constexpr policy::duration first_pause = 5s;  // after a refresh that could not be sent; doubles
+constexpr policy::duration longest_pause = 10min;
 constexpr const char* remedy = ": run `exposure-agent login`";
 
 }  // namespace
@@ -94,10 +94,10 @@ std::optional<failure> oauth_tokens::obstacle(asked_by who, const std::string& c
 
     const auto age = now - record_.tokens.obtained_at;
     const bool from_refresh = record_.last_refresh_at.has_value();  // a login's first token may end any time
-    if (access_refused_ && from_refresh && age >= policy::span(0) && age < refresh_pause)
+    if (access_refused_ && from_refresh && age >= policy::duration(0) && age < refresh_pause)
         return failure{.code = errc::unauthorized,
                        .context = "the platform refuses (401) an access token that is only " +
-                                  policy::format_span(age) + " old: the next one is asked for later",
+                                  policy::format_duration(age) + " old: the next one is asked for later",
                        .retry_after = refresh_pause - age};
     if (person || open_attempts(record_) == 0) return std::nullopt;
     const auto due = refresh_due(record_, heartbeat(settings_.refresh_every, owner_));
@@ -164,7 +164,7 @@ failure oauth_tokens::note_failure(exchange_outcome outcome, const std::string& 
             break;
         case exchange_end::unsent: {
             const auto pause = std::min(longest_pause, first_pause * (1 << std::min(soft_failures_++, 10)));
-            next_try_ = world_.clock.now() + std::max(pause, why.retry_after.value_or(policy::span(0)));
+            next_try_ = world_.clock.now() + std::max(pause, why.retry_after.value_or(policy::duration(0)));
             soft_failure_ = why;
             break;
         }

@@ -21,7 +21,7 @@ using policy::failure;
 using policy::retry;
 
 constexpr std::array save_pauses = {1s, 3s};  // between three tries to save an answer
-constexpr policy::span save_pause = 5s;       // later tries, at most this often
+constexpr policy::duration save_pause = 5s;   // later tries, at most this often
 
 }  // namespace
 

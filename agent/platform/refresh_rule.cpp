@@ -9,25 +9,25 @@ namespace platform {
 namespace {
 
 using namespace std::chrono_literals;
-using policy::span;
+using policy::duration;
 
 constexpr int automatic_attempts = 3;  // two in a row, and one near the end of the access token
-constexpr span last_hours = 24h;       // of the access token: with an open attempt nothing is tried earlier
+constexpr duration last_hours = 24h;   // of the access token: with an open attempt nothing is tried earlier
 
-span life_of(const token_pair& tokens)
+duration life_of(const token_pair& tokens)
 {
-    return tokens.expires_at ? std::max(span(1), *tokens.expires_at - tokens.obtained_at) : span(0);
+    return tokens.expires_at ? std::max(duration(1), *tokens.expires_at - tokens.obtained_at) : duration(0);
 }
 
-span lead_of(const token_pair& tokens)
+duration lead_of(const token_pair& tokens)
 {
     const auto life = life_of(tokens);
-    return std::min(std::clamp<span>(life / 10, 60s, 1h), life / 2);
+    return std::min(std::clamp<duration>(life / 10, 60s, 1h), life / 2);
 }
 
 }  // namespace
 
-span heartbeat(span refresh_every, std::string_view owner)
+duration heartbeat(duration refresh_every, std::string_view owner)
 {
     unsigned share = 0;  // in 1/65535 of a tenth
     const auto digits = crypto::sha256_hex(owner).substr(0, 4);
@@ -47,7 +47,7 @@ bool refresh_token_spent(const token_record& record)
     return presented != nullptr && presented->spent;
 }
 
-std::optional<policy::instant> refresh_due(const token_record& record, span every)
+std::optional<policy::instant> refresh_due(const token_record& record, duration every)
 {
     const auto& tokens = record.tokens;
     if (tokens.refresh_token.empty() || refresh_token_spent(record)) return std::nullopt;

@@ -20,7 +20,7 @@ namespace {
 using policy::errc;
 using policy::retry;
 
-constexpr policy::span longest_wait = std::chrono::hours(24);  // that a Retry-After can ask for
+constexpr policy::duration longest_wait = std::chrono::hours(24);  // that a Retry-After can ask for
 
 struct meaning {
     errc code;
@@ -97,7 +97,7 @@ std::string reason_in(std::string_view body, std::span<const std::string_view> h
     return shown(body, hidden);
 }
 
-std::optional<policy::span> retry_after(const io::http_response& answer, policy::instant now)
+std::optional<policy::duration> retry_after(const io::http_response& answer, policy::instant now)
 {
     const auto text = header(answer, "retry-after");
     if (text.empty()) return std::nullopt;
@@ -108,7 +108,7 @@ std::optional<policy::span> retry_after(const io::http_response& answer, policy:
         if (!date) return std::nullopt;
         seconds = (*date - now).count();
     }
-    return policy::span(std::clamp<long long>(seconds, 0, longest_wait.count()));
+    return policy::duration(std::clamp<long long>(seconds, 0, longest_wait.count()));
 }
 
 policy::failure failure_of(const io::http_response& answer, std::string_view what, std::string_view host,

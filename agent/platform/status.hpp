@@ -30,6 +30,6 @@ policy::failure failure_of(const io::http_response&, std::string_view what, std:
 std::string reason_in(std::string_view body, std::span<const std::string_view> hidden = {});
 
 // RFC 9110 section 10.2.3: seconds, or a date. None: no such header, or an unreadable one.
-std::optional<policy::span> retry_after(const io::http_response&, policy::instant now);
+std::optional<policy::duration> retry_after(const io::http_response&, policy::instant now);
 
 }  // namespace platform

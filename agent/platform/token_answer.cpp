@@ -53,7 +53,7 @@ token_claims read_claims(const crypto::secret& token)
     if (!claims) return {};
     token_claims found;
     const auto exp = seconds_in(*claims, "exp");
-    if (exp && *exp > 0 && *exp <= last_instant) found.expires_at = policy::instant(policy::span(*exp));
+    if (exp && *exp > 0 && *exp <= last_instant) found.expires_at = policy::instant(policy::duration(*exp));
     for (const auto key : {"sub", "prn", "user", "user_name", "preferred_username"})
         if (found.subject.empty()) found.subject = text_of(*claims, key);
     return found;
@@ -73,7 +73,7 @@ policy::result<token_answer> read_token_answer(std::string_view body, policy::in
     answer.subject = std::move(claims.subject);
     const auto life = seconds_in(*object, "expires_in");
     answer.expires_at =
-        life && *life > 0 && *life <= longest_life ? now + policy::span(*life) : claims.expires_at;
+        life && *life > 0 && *life <= longest_life ? now + policy::duration(*life) : claims.expires_at;
     return answer;
 }
 

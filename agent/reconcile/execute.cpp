@@ -18,7 +18,7 @@ bool sends_change(policy::action_kind kind)
         case action_kind::onboard:
         case action_kind::issue:
         case action_kind::submit:
-        case action_kind::release:
+        case action_kind::delete_before_replace:
         case action_kind::retire:
         case action_kind::retire_surplus:
         case action_kind::remove:
@@ -60,8 +60,8 @@ io::task<void> executor::perform(policy::action a)
             co_return co_await publish(a);
         case action_kind::deploy:
             co_return co_await deploy(a);
-        case action_kind::release:
-            co_return co_await release(a);
+        case action_kind::delete_before_replace:
+            co_return co_await delete_before_replace(a);
         case action_kind::retire:
         case action_kind::retire_surplus:
             co_return co_await retire(a);
@@ -71,7 +71,7 @@ io::task<void> executor::perform(policy::action a)
             co_return co_await forget(a);
         case action_kind::discard:
         case action_kind::abandon:
-        case action_kind::lose:
+        case action_kind::mark_missing:
         case action_kind::mark_unwanted:
         case action_kind::mark_wanted:
             co_return co_await note(a);
@@ -88,8 +88,8 @@ io::task<void> executor::note(const policy::action& a)
         case action_kind::abandon:
             generation(a).abandoned = true;
             break;
-        case action_kind::lose:
-            generation(a).lost_at = now();
+        case action_kind::mark_missing:
+            generation(a).missing_since = now();
             break;
         case action_kind::mark_unwanted:
             user.unwanted_since = now();

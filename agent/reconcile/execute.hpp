@@ -29,13 +29,14 @@ private:
     io::task<void> deploy(const policy::action&);
 
     // out of the world: execute_clear.cpp
-    io::task<void> release(const policy::action&);
+    io::task<void> delete_before_replace(const policy::action&);
     io::task<void> retire(const policy::action&);
     io::task<void> remove(const policy::action&);
     io::task<void> forget(const policy::action&);
     io::task<void> delete_remote(platform::exposure_address, std::string instance, std::string id);
     io::task<void> delete_user_of(const policy::user_name&, policy::generation);
-    std::vector<policy::remote_user> carriers(const policy::user_name&, const policy::generation&) const;
+    std::vector<policy::remote_user> users_with_key(const policy::user_name&,
+                                                    const policy::generation&) const;
     io::task<void> delete_all_of(const policy::user_name&, policy::generation);
     io::task<std::vector<policy::remote_user>> shown_beside(platform::exposure_address, policy::generation);
 

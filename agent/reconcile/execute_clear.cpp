@@ -48,8 +48,8 @@ io::task<void> executor::delete_remote(platform::exposure_address address, std::
 }
 
 // The users with this generation's mark that the look of this pass showed.
-std::vector<policy::remote_user> executor::carriers(const policy::user_name& name,
-                                                    const policy::generation& g) const
+std::vector<policy::remote_user> executor::users_with_key(const policy::user_name& name,
+                                                          const policy::generation& g) const
 {
     const policy::marker mark{
         .owner = world_.stored().owner, .name = name, .key = policy::marker_key(g.fingerprint)};
@@ -100,7 +100,7 @@ io::task<void> executor::delete_all_of(const policy::user_name& name, policy::ge
     const policy::marker mark{
         .owner = world_.stored().owner, .name = name, .key = policy::marker_key(g.fingerprint)};
     std::set<std::string> ids;
-    for (const auto& user : carriers(name, g))
+    for (const auto& user : users_with_key(name, g))
         ids.insert(user.id);
     for (const auto& user : *users) {
         if (user.id != g.remote_id && user.mark != mark) continue;
@@ -125,11 +125,11 @@ io::task<void> executor::delete_user_of(const policy::user_name& name, policy::g
 }
 
 // Its doubles make room too: nobody looks for those of a generation whose user is gone.
-io::task<void> executor::release(const policy::action& a)
+io::task<void> executor::delete_before_replace(const policy::action& a)
 {
     const auto g = generation(a);
     if (auto gone = co_await delete_all_of(a.name, g); !gone) co_return gone.error();
-    generation(a).lost_at = now();
+    generation(a).missing_since = now();
     world_.user(a.name).failure.reset();
     io::log(io::severity::info, io::events::retired, {a.name.exposure, a.name.user, g.id},
             a.name.text() + ": " + a.sentence);
@@ -145,7 +145,7 @@ io::task<void> executor::retire(const policy::action& a)
     if (surplus) {
         auto gone = co_await delete_remote(address_of(a.name.exposure, g.where), g.where.instance_id, id);
         if (!gone) co_return gone.error();
-    } else if (!g.lost_at) {
+    } else if (!g.missing_since) {
         if (auto gone = co_await delete_user_of(a.name, g); !gone) co_return gone.error();
     }
     world_.user(a.name).clear_failure.reset();
@@ -166,9 +166,9 @@ io::task<void> executor::remove(const policy::action& a)
 {
     const auto generations = world_.user(a.name).generations;
     for (const auto& g : generations) {
-        if (g.lost_at && carriers(a.name, g).empty()) continue;
+        if (g.missing_since && users_with_key(a.name, g).empty()) continue;
         if (auto gone = co_await delete_all_of(a.name, g); !gone) co_return gone.error();
-        world_.user(a.name).find(g.id)->lost_at = now();
+        world_.user(a.name).find(g.id)->missing_since = now();
         if (auto saved = co_await world_.save(a.name); !saved) co_return saved.error();
     }
     io::log(io::severity::info, io::events::removed, {a.name.exposure, a.name.user},
@@ -186,7 +186,8 @@ io::task<void> executor::forget(const policy::action& a)
     auto& outside = world_.outside();
     auto gone = co_await io::offload(pool(), [&]() -> policy::result<void> {
         if (!user.entry.directory.empty() && !user.current.empty())
-            if (auto left = outside.publisher.withdraw(user.entry.directory, ids); !left) return left.error();
+            if (auto left = outside.publisher.unpublish(user.entry.directory, ids); !left)
+                return left.error();
         return outside.store.erase(a.name);
     });
     if (gone) world_.stored().users.erase(a.name);

@@ -42,8 +42,8 @@ io::task<void> executor::forget_instance(const policy::action& a)
     for (auto& [name, user] : world_.stored().users) {
         bool changed = false;
         for (auto& g : user.generations)
-            if (name.exposure == a.name.exposure && g.where.instance_id == a.remote_id && !g.lost_at) {
-                g.lost_at = now();
+            if (name.exposure == a.name.exposure && g.where.instance_id == a.remote_id && !g.missing_since) {
+                g.missing_since = now();
                 changed = true;
             }
         if (!changed) continue;

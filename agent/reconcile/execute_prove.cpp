@@ -31,7 +31,7 @@ std::string of_pair_in_use(const policy::generation* current,
 
 // A refusal may only mean that access is still being granted: after the patience it needs a person.
 policy::failure not_proven(const policy::user_name& name, const std::string& common_name,
-                           const deploy::proof_answer& answer, const std::string& in_use, bool patient)
+                           const deploy::proof_answer& answer, const std::string& in_use, bool interactive)
 {
     const bool unreachable = answer.verdict == proof_verdict::unreachable;
     std::string sentence = name.text() + ": the broker " +
@@ -40,14 +40,14 @@ policy::failure not_proven(const policy::user_name& name, const std::string& com
                            answer.evidence + ")" + in_use;
     if (unreachable)
         sentence += "; it is asked again, and `exposure-agent doctor` looks at the way to it";
-    else if (patient)
+    else if (interactive)
         sentence += "; access may still be on its way, so it is asked again";
     else
         sentence += "; ask the platform's operator why " + common_name +
                     " has no access; it is asked again every hour, at once by `exposure-agent reconcile`";
     return {.code = unreachable ? policy::errc::probe_unreachable : policy::errc::probe_refused,
             .context = sentence,
-            .kind = unreachable || patient ? policy::retry::later : policy::retry::after_change};
+            .kind = unreachable || interactive ? policy::retry::later : policy::retry::after_change};
 }
 
 }  // namespace
@@ -79,8 +79,8 @@ io::task<void> executor::prove(const policy::action& a)
         const auto directory = outside.store.generation_directory(a.name, current->id);
         in_use = co_await outside.proof.ask(proof_of(exposure, *current, a.name.user, directory));
     }
-    const bool patient = g.collected_at && now() - *g.collected_at < policy::limits::probe_patience;
-    co_return not_proven(a.name, g.sent.common_name, *answer, of_pair_in_use(current, in_use), patient);
+    const bool interactive = g.collected_at && now() - *g.collected_at < policy::limits::probe_patience;
+    co_return not_proven(a.name, g.sent.common_name, *answer, of_pair_in_use(current, in_use), interactive);
 }
 
 }  // namespace reconcile

@@ -12,7 +12,7 @@ namespace {
 policy::failure with_way_back(policy::failure failed, const policy::stored_user& user)
 {
     const auto* before = user.find(user.previous);
-    if (before && before->certificate && !before->lost_at && user.held.empty())
+    if (before && before->certificate && !before->missing_since && user.held.empty())
         failed.context +=
             "; the certificate before comes back with `exposure-agent rollback " + user.name.text() + "`";
     return failed;
@@ -81,7 +81,7 @@ io::task<void> executor::leave_old_directory(policy::user_name name, std::string
         for (const auto& known : user.generations)
             ids.push_back(known.id);
         auto left = co_await io::offload(
-            pool(), [&] { return world_.outside().publisher.withdraw(user.entry.directory, ids); });
+            pool(), [&] { return world_.outside().publisher.unpublish(user.entry.directory, ids); });
         if (!left) co_return left.error();
     }
     world_.user(name).entry.directory = directory;

@@ -79,7 +79,7 @@ io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
     pass_outcome outcome;
     co_await world_.inspect_outputs(exposure_);
     co_await follow_entries();
-    outcome.look_failed = co_await look_again(options);
+    outcome.observe_failed = co_await look_again(options);
 
     bool onboarding = false;
     outcome.plan = plan(options);
@@ -157,7 +157,7 @@ io::awaitable<void> exposure_pass::remember_exposure(policy::failure failed, std
     record.failure =
         policy::remember(record.failure, failed, what, std::nullopt, world_.outside().clock.now());
     // That a person has to log in is said once for all exposures, by whoever watches the login.
-    if (news && !options.patient && failed.code != policy::errc::login_required)
+    if (news && !options.interactive && failed.code != policy::errc::login_required)
         io::log(io::severity::warning, io::events::request_failed, {exposure_}, failed.context);
     if (auto saved = co_await world_.save_exposure(exposure_); !saved)
         io::log(io::severity::error, saved.error().context);
@@ -238,12 +238,12 @@ io::awaitable<void> exposure_pass::remember_failure(policy::action step, policy:
 
     const int attempt = policy::is_granting(failed) ? 1 : ++attempts_[step.name];
     const auto soon = policy::soon_again(failed, attempt, now);
-    if (options.patient && soon)
+    if (options.interactive && soon)
         memory->next_attempt = soon;
     else
         failed_[step.name] = failed.context;
     // who waits is told why when it is for minutes, and everything else at the end
-    if (news && (!options.patient || is_of_proof(failed.code)))
+    if (news && (!options.interactive || is_of_proof(failed.code)))
         io::log(io::severity::warning, event_of(step, failed),
                 {step.name.exposure, step.name.user, step.generation}, failed.context);
     if (auto saved = co_await world_.save(step.name); !saved)
@@ -313,12 +313,12 @@ std::optional<std::chrono::milliseconds> exposure_pass::next_look(const pass_out
         poll_ = poll_ == 0ms ? first_poll : std::min(poll_ * 3 / 2, last_poll);
         at_latest(poll_);
     }
-    if (!options.patient) return soon;
+    if (!options.interactive) return soon;
 
     const auto wait = policy::short_wait(look_attempts_);
-    const auto& failed = outcome.look_failed;
+    const auto& failed = outcome.observe_failed;
     if (wait && (onboarding || (failed && failed->kind == policy::retry::later)))
-        at_latest(std::max(*wait, failed ? failed->retry_after.value_or(0s) : policy::span(0)));
+        at_latest(std::max(*wait, failed ? failed->retry_after.value_or(0s) : policy::duration(0)));
     for (const auto& [name, user] : world_.stored().users) {
         if (name.exposure != exposure_ || failed_.contains(name) ||
             (!options.only.empty() && !options.only.contains(name)))

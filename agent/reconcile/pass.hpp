@@ -19,13 +19,13 @@ namespace reconcile {
 struct pass_options {
     policy::plan_options plan;
     std::set<policy::user_name> only;  // empty: every user
-    bool patient = false;              // a person waits: failed steps are tried again soon, a few times
+    bool interactive = false;          // a person waits: failed steps are tried again soon, a few times
 };
 
 // What one pass left: whether to look again, and when.
 struct pass_outcome {
     policy::plan_result plan;                       // the last one, with nothing left to do now
-    std::optional<policy::failure> look_failed;     // the exposure could not be looked at
+    std::optional<policy::failure> observe_failed;  // the exposure could not be looked at
     std::optional<std::chrono::milliseconds> soon;  // something is on its way: look again then
     bool acted = false;
 };

@@ -88,7 +88,7 @@ io::awaitable<preview> look_ahead(world& w)
         if (view.blocked) p.blocked.push_back(view);
         if (!view.next.empty() && view.next_at && *view.next_at > now) p.scheduled.push_back(view);
     }
-    p.strangers = p.plan.strangers;
+    p.unmanaged = p.plan.unmanaged;
     co_return p;
 }
 

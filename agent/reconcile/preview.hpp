@@ -23,7 +23,7 @@ struct preview {
     std::vector<change> changes;             // one a user and purpose, exposures first
     std::vector<policy::outlook> blocked;    // would be done, but waits for a person
     std::vector<policy::outlook> scheduled;  // next steps that time alone will bring
-    std::vector<policy::stranger> strangers;
+    std::vector<policy::unmanaged_user> unmanaged;
     std::map<std::string, policy::failure> unreached;
     report reach;  // for the exit code: only what could not be looked at
     policy::plan_result plan;

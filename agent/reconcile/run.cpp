@@ -1,7 +1,7 @@
 #include "agent/reconcile/run.hpp"
 
 #include "agent/io/async.hpp"
-#include "policy/roster.hpp"
+#include "policy/user_index.hpp"
 
 #include <algorithm>
 #include <chrono>
@@ -39,7 +39,7 @@ bool is_waiting_by_choice(policy::reason why)
            why == policy::reason::paused;
 }
 
-user_report judge(const policy::roster& all, const policy::outlook& view,
+user_report judge(const policy::user_index& all, const policy::outlook& view,
                   const std::map<policy::user_name, std::string>& failed)
 {
     user_report user{
@@ -71,18 +71,19 @@ io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options op
     pass_outcome last;
     for (;;) {
         last = co_await pass.run(options);
-        if (!last.soon || w.outside().clock.now() + std::chrono::ceil<policy::span>(*last.soon) > deadline)
+        if (!last.soon ||
+            w.outside().clock.now() + std::chrono::ceil<policy::duration>(*last.soon) > deadline)
             break;
         if (auto slept = co_await w.outside().clock.sleep_for(*last.soon); !slept) break;
     }
-    if (last.look_failed)
-        into.exposures.emplace(exposure, *last.look_failed);
+    if (last.observe_failed)
+        into.exposures.emplace(exposure, *last.observe_failed);
     else
         ++into.reached;
     for (const auto& view : last.plan.exposures)
         if (view.exposure == exposure && view.blocked) into.incidents.emplace(exposure, view.sentence);
     const auto desired = w.desired_for(exposure);
-    const policy::roster all(*desired, w.observed(), w.stored());
+    const policy::user_index all(*desired, w.observed(), w.stored());
     for (const auto& view : last.plan.users)
         if (view.name.exposure == exposure && (options.only.empty() || options.only.contains(view.name)))
             into.users.push_back(judge(all, view, pass.failed()));
@@ -95,7 +96,7 @@ io::awaitable<report> run(world& w, run_options options, step_listener listener)
     const auto names = exposures_of(w, options.only);
     const std::vector<std::string> exposures(names.begin(), names.end());
     const auto deadline = w.outside().clock.now() + options.timeout;
-    const pass_options pass{.plan = options.plan, .only = options.only, .patient = true};
+    const pass_options pass{.plan = options.plan, .only = options.only, .interactive = true};
     report total;
     co_await io::for_each_parallel(
         parallel_exposures, exposures.size(), [&](std::size_t i) -> io::awaitable<void> {

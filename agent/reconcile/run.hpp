@@ -18,7 +18,7 @@ using exposure_guard = std::function<io::awaitable<std::shared_ptr<void>>(std::s
 struct run_options {
     policy::plan_options plan;
     std::set<policy::user_name> only;  // empty: every user, and every credential
-    policy::span timeout = std::chrono::minutes(15);
+    policy::duration timeout = std::chrono::minutes(15);
     exposure_guard guard;  // each exposure is taken by itself, so that a dead one holds up nobody; empty: not
 };
 

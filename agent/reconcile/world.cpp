@@ -1,7 +1,7 @@
 #include "agent/reconcile/world.hpp"
 
 #include "agent/io/async.hpp"
-#include "policy/roster.hpp"
+#include "policy/user_index.hpp"
 
 #include <algorithm>
 
@@ -27,7 +27,7 @@ const policy::desired_user* find(const policy::desired_exposure& exposure, const
 }
 
 // Compares the published files with the record and the file's wishes. Blocks: for the pool.
-void compare_output(disk::publisher& publisher, const policy::roster& all, policy::stored_user& user)
+void compare_output(disk::publisher& publisher, const policy::user_index& all, policy::stored_user& user)
 {
     const auto* exposure = all.of(user.name.exposure).wanted;
     const auto* want = all.wanted(user.name);
@@ -58,7 +58,7 @@ io::awaitable<void> world::inspect_outputs(std::string exposure)
         if (exposure.empty() || name.exposure == exposure) copies.push_back(user);
     const auto desired = desired_for(exposure);
     const policy::observed_state nothing_seen;
-    const policy::roster all(*desired, nothing_seen, stored_);
+    const policy::user_index all(*desired, nothing_seen, stored_);
     co_await io::offload(outside_.pool, [&] {
         for (auto& copy : copies)
             compare_output(outside_.publisher, all, copy);

@@ -12,9 +12,9 @@ constexpr std::chrono::milliseconds shortest = std::chrono::seconds(1);
 
 }  // namespace
 
-credential_task::credential_task(application& app, alarms& a)
+credential_task::credential_task(application& app, timers& a)
     : app_(app),
-      alarms_(a),
+      timers_(a),
       lock_(app.executor()),
       wake_(app.executor()),
       on_stop_(app.stop().on_request([this] { wake_.set(); }))
@@ -26,7 +26,7 @@ io::awaitable<void> credential_task::run()
     while (!app_.stop().requested()) {
         wake_.reset();
         const auto wait = co_await fetch_due();
-        if (!app_.stop().requested()) co_await alarms_.wait(wait, wake_);
+        if (!app_.stop().requested()) co_await timers_.wait(wait, wake_);
     }
 }
 

@@ -1,8 +1,8 @@
 #pragma once
 
 #include "agent/io/async_lock.hpp"
-#include "agent/service/alarms.hpp"
 #include "agent/service/application.hpp"
+#include "agent/service/timers.hpp"
 
 namespace service {
 
@@ -10,7 +10,7 @@ namespace service {
 class credential_task {
 public:
     // Both outlive this, and this outlives the io_context's run.
-    credential_task(application&, alarms&);
+    credential_task(application&, timers&);
 
     // Runs until the stop.
     io::awaitable<void> run();
@@ -25,7 +25,7 @@ private:
     io::awaitable<std::chrono::milliseconds> fetch_due();
 
     application& app_;
-    alarms& alarms_;
+    timers& timers_;
     io::async_lock lock_;
     io::async_event wake_;
     io::stop_event::subscription on_stop_;

@@ -72,7 +72,7 @@ private:
     counters counted_;
     application app_;
     operations operations_;
-    alarms alarms_;
+    timers timers_;
     login_watch login_;
     exposure_tasks tasks_;
     credential_task credentials_;
@@ -103,10 +103,10 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
                   },
                   {.exposure = [this](std::string name) { return take_exposure(std::move(name)); },
                    .credentials = [this] { return take_credentials(); }}),
-      alarms_(app_.executor(), slice(), [this] { tick(); }),
-      login_(app_, alarms_, [this] { wake_all(); }),
+      timers_(app_.executor(), slice(), [this] { tick(); }),
+      login_(app_, timers_, [this] { wake_all(); }),
       tasks_(
-          app_, alarms_,
+          app_, timers_,
           [this](const policy::action& step, const policy::result<void>* outcome) {
               tasks_.progress();
               if (outcome) counted_.count_step(step, *outcome);
@@ -114,7 +114,7 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
           [this](std::string exposure, std::chrono::duration<double> took) {
               return after_pass(std::move(exposure), took);
           }),
-      credentials_(app_, alarms_),
+      credentials_(app_, timers_),
       pages_(app_, tasks_, login_, counted_, options_.version),
       metrics_(app_, pages_),
       file_(app_.executor(), options_.config_file, [this] { reload_asked_.set(); }),
@@ -145,7 +145,7 @@ io::task<void> daemon::begin()
     open_control();
     metrics_.open();
     auto& stop = app_.stop();
-    io::spawn(app_.executor(), "alarms", alarms_.run(stop), stop);
+    io::spawn(app_.executor(), "timers", timers_.run(stop), stop);
     io::spawn(app_.executor(), "login", login_.run(), stop);
     io::spawn(app_.executor(), "credentials", credentials_.run(), stop);
     io::spawn(app_.executor(), "file watch", file_.run(stop), stop);

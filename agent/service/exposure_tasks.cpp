@@ -47,10 +47,10 @@ struct exposure_tasks::task {
     std::chrono::steady_clock::time_point began;
 };
 
-exposure_tasks::exposure_tasks(application& app, alarms& a, reconcile::step_listener on_step,
+exposure_tasks::exposure_tasks(application& app, timers& a, reconcile::step_listener on_step,
                                pass_listener on_pass)
     : app_(app),
-      alarms_(a),
+      timers_(a),
       on_step_(std::move(on_step)),
       on_pass_(std::move(on_pass)),
       all_ended_(app.executor()),
@@ -126,13 +126,13 @@ bool exposure_tasks::is_known(const std::string& exposure) const
 // Rests, rather than ends, while nobody knows the exposure: its lock stays the one lock of that name.
 io::awaitable<void> exposure_tasks::run(task& t, std::chrono::milliseconds delay)
 {
-    co_await alarms_.wait(delay, t.wake);
+    co_await timers_.wait(delay, t.wake);
     while (!app_.stop().requested()) {
         t.wake.reset();
         if (is_known(t.name)) {
             const auto wait = co_await pass(t);
             if (app_.stop().requested()) break;
-            co_await alarms_.wait(wait, t.wake);
+            co_await timers_.wait(wait, t.wake);
         } else {
             t.looked = true;
             co_await t.wake.wait();

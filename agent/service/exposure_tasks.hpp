@@ -2,8 +2,8 @@
 
 #include "agent/io/async_lock.hpp"
 #include "agent/reconcile/pass.hpp"
-#include "agent/service/alarms.hpp"
 #include "agent/service/application.hpp"
+#include "agent/service/timers.hpp"
 
 #include <chrono>
 #include <functional>
@@ -23,7 +23,7 @@ using pass_listener = std::function<io::awaitable<void>(std::string exposure, st
 class exposure_tasks {
 public:
     // All of them outlive this, and this outlives the io_context's run.
-    exposure_tasks(application&, alarms&, reconcile::step_listener, pass_listener);
+    exposure_tasks(application&, timers&, reconcile::step_listener, pass_listener);
     ~exposure_tasks();
 
     // Tasks for all exposures that the file names, or the private store still knows users of; those that are
@@ -58,7 +58,7 @@ private:
     bool is_known(const std::string& exposure) const;
 
     application& app_;
-    alarms& alarms_;
+    timers& timers_;
     reconcile::step_listener on_step_;
     pass_listener on_pass_;
     std::map<std::string, std::unique_ptr<task>> tasks_;

@@ -47,9 +47,9 @@ void say(const platform::login_status& before, const platform::login_status& now
 
 }  // namespace
 
-login_watch::login_watch(application& app, alarms& a, std::function<void()> gained)
+login_watch::login_watch(application& app, timers& a, std::function<void()> gained)
     : app_(app),
-      alarms_(a),
+      timers_(a),
       gained_(std::move(gained)),
       wake_(app.executor()),
       on_stop_(app.stop().on_request([this] { wake_.set(); }))
@@ -84,13 +84,13 @@ io::awaitable<void> login_watch::run()
     while (!app_.stop().requested()) {
         wake_.reset();
         if (const auto wait = co_await until_due(); wait > milliseconds(0)) {
-            co_await alarms_.wait(wait, wake_);
+            co_await timers_.wait(wait, wake_);
             continue;
         }
         const auto refreshed = co_await app_.oauth()->refresh_if_due();
         if (!refreshed && refreshed.error().code == policy::errc::stopping) co_return;
         co_await look();
-        if (!app_.stop().requested()) co_await alarms_.wait(shortest, wake_);
+        if (!app_.stop().requested()) co_await timers_.wait(shortest, wake_);
     }
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "agent/service/alarms.hpp"
 #include "agent/service/application.hpp"
+#include "agent/service/timers.hpp"
 
 // The login's heartbeat, and what is said about it: refresh tokens die of idleness.
 
@@ -11,7 +11,7 @@ class login_watch {
 public:
     // Both outlive this, and this outlives the io_context's run. `gained` is called when there is a login
     // again.
-    login_watch(application&, alarms&, std::function<void()> gained);
+    login_watch(application&, timers&, std::function<void()> gained);
 
     // Runs until the stop.
     io::awaitable<void> run();
@@ -33,7 +33,7 @@ private:
     io::awaitable<std::chrono::milliseconds> until_due();
 
     application& app_;
-    alarms& alarms_;
+    timers& timers_;
     std::function<void()> gained_;
     io::async_event wake_;
     io::stop_event::subscription on_stop_;

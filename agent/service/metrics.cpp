@@ -92,7 +92,7 @@ std::optional<policy::instant> expiry_of(const policy::standing& s)
 bool is_ready(const policy::standing& s, policy::instant now)
 {
     const auto expiry = expiry_of(s);
-    return expiry && *expiry > now && !s.current->lost_at;
+    return expiry && *expiry > now && !s.current->missing_since;
 }
 
 template <class Value>

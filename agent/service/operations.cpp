@@ -76,7 +76,8 @@ object answer_of(const reconcile::report& report)
 bool is_on_its_way(const policy::stored_user& user)
 {
     return std::ranges::any_of(user.generations, [&](const policy::generation& g) {
-        return g.id != user.current && !g.published_at && !g.abandoned && !g.lost_at && g.quarantine.empty();
+        return g.id != user.current && !g.published_at && !g.abandoned && !g.missing_since &&
+               g.quarantine.empty();
     });
 }
 
@@ -120,7 +121,7 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
                                    .only = std::move(only),
                                    .guard = std::move(take.exposure)};
     if (const auto* timeout = arguments.if_contains("timeout"); timeout && timeout->is_int64())
-        options.timeout = policy::span(timeout->as_int64());
+        options.timeout = policy::duration(timeout->as_int64());
     if (auto* oauth = app_.oauth())
         (void)co_await oauth->refresh_if_due(platform::oauth_tokens::asked_by::person);
     auto report = co_await reconcile::run(app_.world(), options, listener_);
@@ -159,7 +160,7 @@ io::task<void> operations::put_back(policy::user_name name)
     const auto found = world.stored().users.find(name);
     const auto* before =
         found == world.stored().users.end() ? nullptr : found->second.find(found->second.previous);
-    if (!world.wanted(name) || !before || !before->certificate || before->lost_at)
+    if (!world.wanted(name) || !before || !before->certificate || before->missing_since)
         co_return policy::failure{
             .code = policy::errc::usage,
             .context = name.text() + ": there is no generation before that could be put back",

@@ -21,8 +21,8 @@ bool is_due(const policy::standing& s)
 }  // namespace
 
 milliseconds wait_after(const reconcile::pass_outcome& outcome,
-                        const std::optional<policy::failure_memory>& exposure_failure, policy::span interval,
-                        policy::instant now)
+                        const std::optional<policy::failure_memory>& exposure_failure,
+                        policy::duration interval, policy::instant now)
 {
     milliseconds wait = interval;
     const auto at_latest = [&](policy::instant at) {

@@ -15,7 +15,7 @@ namespace service {
 // alone, or the interval is over. An exposure that could not be looked at waits for its back-off.
 std::chrono::milliseconds wait_after(const reconcile::pass_outcome&,
                                      const std::optional<policy::failure_memory>& exposure_failure,
-                                     policy::span interval, policy::instant now);
+                                     policy::duration interval, policy::instant now);
 
 // How long a service waits at its start before the first look, so that a fleet that comes back at once does
 // not ask at once: fixed for this seed, at most start_spread; none when something is due.

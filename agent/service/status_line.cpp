@@ -7,7 +7,7 @@
 namespace service {
 namespace {
 
-std::string rough(policy::span left)
+std::string rough(policy::duration left)
 {
     using namespace std::chrono;
     if (left <= 0s) return "now";

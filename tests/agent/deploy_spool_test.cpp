@@ -325,9 +325,9 @@ class shared_clock final : public io::clock {
 public:
     policy::instant now() const override { return {}; }
 
-    io::task<void> sleep_for(std::chrono::milliseconds span) override
+    io::task<void> sleep_for(std::chrono::milliseconds duration) override
     {
-        slept += span;
+        slept += duration;
         if (stopped) co_return policy::failure{.code = errc::stopping, .context = "told to stop"};
         if (meanwhile) meanwhile();
         co_return policy::result<void>();

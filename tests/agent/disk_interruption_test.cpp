@@ -231,8 +231,8 @@ BOOST_AUTO_TEST_CASE(of_a_change_of_formats)
 BOOST_AUTO_TEST_CASE(of_a_withdrawal)
 {
     const std::vector<std::string> generations = {one.generation, two.generation};
-    const auto withdraw = [&] {
-        return disk::file_publisher().withdraw(output.directory, generations).has_value();
+    const auto unpublish = [&] {
+        return disk::file_publisher().unpublish(output.directory, generations).has_value();
     };
     at_every_call(
         [&] {
@@ -241,10 +241,10 @@ BOOST_AUTO_TEST_CASE(of_a_withdrawal)
             keep = one.generation;
             publish(two);
         },
-        withdraw,
+        unpublish,
         [&] {
             check_current({two}, true);
-            BOOST_TEST(withdraw());
+            BOOST_TEST(unpublish());
             BOOST_TEST(!fs::exists(path("tls")));
         });
 }

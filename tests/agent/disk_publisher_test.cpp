@@ -465,13 +465,13 @@ BOOST_AUTO_TEST_CASE(withdrawing_removes_ours_and_then_an_empty_directory)
     keep = one.generation;
     publish(two);
     disk::file_publisher publisher;
-    BOOST_REQUIRE(publisher.withdraw(output.directory, {one.generation, two.generation}));
+    BOOST_REQUIRE(publisher.unpublish(output.directory, {one.generation, two.generation}));
     BOOST_TEST(!fs::exists(path("tls")));
-    BOOST_REQUIRE(publisher.withdraw(output.directory, {one.generation, two.generation}));
+    BOOST_REQUIRE(publisher.unpublish(output.directory, {one.generation, two.generation}));
 
     publish(one);
     put("tls/README", "theirs");
-    BOOST_REQUIRE(publisher.withdraw(output.directory, {one.generation}));
+    BOOST_REQUIRE(publisher.unpublish(output.directory, {one.generation}));
     const std::set<std::string> left = {"README"};
     BOOST_TEST(names("tls") == left, boost::test_tools::per_element());
 }

@@ -29,8 +29,8 @@ public:
     void fill(unsigned& v) { v = static_cast<unsigned>(random_()); }
     void fill(std::int64_t& v) { v = static_cast<std::int64_t>(random_()); }
     void fill(std::uint64_t& v) { v = random_(); }
-    void fill(span& v) { v = span(below(1 << 30)); }
-    void fill(instant& v) { v = instant(span(std::int64_t(below(1 << 30)) * 8)); }
+    void fill(duration& v) { v = duration(below(1 << 30)); }
+    void fill(instant& v) { v = instant(duration(std::int64_t(below(1 << 30)) * 8)); }
     void fill(std::string& v)
     {
         static const std::string pieces[] = {"a",  "Z9.-_", " ",        "\"",

@@ -200,7 +200,7 @@ BOOST_AUTO_TEST_CASE(the_platforms_clock)
     BOOST_CHECK(!channel.clock_ahead());
     http.expect("GET", base).answer(200, R"({"items": []})", {{"date", "Sat, 28 Feb 2026 23:59:30 GMT"}});
     BOOST_CHECK(run_coroutine(client.list_instances(logs)));
-    BOOST_CHECK(channel.clock_ahead() == policy::span(30));
+    BOOST_CHECK(channel.clock_ahead() == policy::duration(30));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -49,7 +49,7 @@ BOOST_AUTO_TEST_CASE(a_code_becomes_tokens_as_the_reference_says)
     BOOST_TEST(current() == "a1");
     BOOST_TEST(store.record().tokens.refresh_token.view() == "r1");
     BOOST_CHECK(status().state == login_state::ok);
-    BOOST_CHECK(status().access_token_expires_at == clock.now() + policy::span(week));
+    BOOST_CHECK(status().access_token_expires_at == clock.now() + policy::duration(week));
     BOOST_CHECK(!status().last_refresh_at);
     BOOST_TEST(store.text->find("c/1") == std::string::npos);
 }

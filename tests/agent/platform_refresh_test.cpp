@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(an_answer_without_a_refresh_token_keeps_the_old_one)
     BOOST_TEST(current() == "a2");
     BOOST_TEST(store.record().tokens.refresh_token.view() == "r1");
     BOOST_TEST(store.record().find(platform::fingerprint_of(crypto::secret("r1"))) == nullptr);
-    BOOST_CHECK(status().access_token_expires_at == clock.now() + policy::span(week));
+    BOOST_CHECK(status().access_token_expires_at == clock.now() + policy::duration(week));
 }
 
 BOOST_AUTO_TEST_CASE(fifty_calls_share_one_refresh)
@@ -539,8 +539,8 @@ BOOST_AUTO_TEST_SUITE(platform_refresh_rule)
 
 BOOST_AUTO_TEST_CASE(ahead_of_the_end_by_a_tenth_within_bounds)
 {
-    const policy::instant start{policy::span(1'800'000'000)};
-    const auto lead = [&](policy::span life) {
+    const policy::instant start{policy::duration(1'800'000'000)};
+    const auto lead = [&](policy::duration life) {
         platform::token_record record;
         record.tokens = {.access_token = crypto::secret("a"),
                          .refresh_token = crypto::secret("r"),

@@ -60,10 +60,10 @@ BOOST_AUTO_TEST_CASE(retry_after_in_both_forms)
     const auto wait = [](const char* value) {
         return meaning(503, "", {{"retry-after", value}}).retry_after;
     };
-    BOOST_CHECK(wait("120") == policy::span(120));
-    BOOST_CHECK(wait("Sun, 01 Mar 2026 12:05:00 GMT") == policy::span(300));
-    BOOST_CHECK(wait("Sun, 01 Mar 2026 11:00:00 GMT") == policy::span(0));
-    BOOST_CHECK(wait("999999999") == policy::span(std::chrono::hours(24)));
+    BOOST_CHECK(wait("120") == policy::duration(120));
+    BOOST_CHECK(wait("Sun, 01 Mar 2026 12:05:00 GMT") == policy::duration(300));
+    BOOST_CHECK(wait("Sun, 01 Mar 2026 11:00:00 GMT") == policy::duration(0));
+    BOOST_CHECK(wait("999999999") == policy::duration(std::chrono::hours(24)));
     BOOST_CHECK(!wait("soon"));
     BOOST_CHECK(!meaning(503).retry_after);
 }

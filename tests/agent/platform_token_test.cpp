@@ -82,10 +82,10 @@ BOOST_AUTO_TEST_CASE(the_record_is_read_back_as_it_was_written)
     record.tokens = {.access_token = crypto::secret("a2\"\\"),
                      .refresh_token = crypto::secret("r2"),
                      .obtained_at = now,
-                     .expires_at = now + policy::span(60)};
+                     .expires_at = now + policy::duration(60)};
     record.previous = platform::token_pair{.access_token = crypto::secret("a1"),
                                            .refresh_token = crypto::secret("r1"),
-                                           .obtained_at = now - policy::span(60),
+                                           .obtained_at = now - policy::duration(60),
                                            .expires_at = std::nullopt};
     record.worked = true;
     record.second_chance = true;

@@ -1,7 +1,7 @@
-#include "agent/service/alarms.hpp"
 #include "agent/service/reload.hpp"
 #include "agent/service/schedule.hpp"
 #include "agent/service/status_line.hpp"
+#include "agent/service/timers.hpp"
 #include "tests/agent/service_support.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -20,8 +20,8 @@ namespace {
 
 struct wait_row {
     const char* what;
-    policy::span wake_in;
-    std::optional<policy::span> back_off;
+    policy::duration wake_in;
+    std::optional<policy::duration> back_off;
     std::optional<std::chrono::milliseconds> soon;
     std::chrono::milliseconds expected;
 };
@@ -113,18 +113,18 @@ BOOST_AUTO_TEST_CASE(alarms_wake_in_order_and_by_event)
 {
     boost::asio::io_context context;
     io::stop_event stop(context.get_executor());
-    service::alarms alarms(context.get_executor(), 1h, [] {});
+    service::timers timers(context.get_executor(), 1h, [] {});
     io::async_event late(context.get_executor());
     io::async_event early(context.get_executor());
     io::async_event told(context.get_executor());
     std::string order;
-    const auto wait = [&](std::chrono::milliseconds span, io::async_event& event,
+    const auto wait = [&](std::chrono::milliseconds duration, io::async_event& event,
                           char mark) -> io::awaitable<void> {
-        co_await alarms.wait(span, event);
+        co_await timers.wait(duration, event);
         order += mark;
         if (order.size() == 3) stop.request();
     };
-    boost::asio::co_spawn(context, alarms.run(stop), boost::asio::detached);
+    boost::asio::co_spawn(context, timers.run(stop), boost::asio::detached);
     boost::asio::co_spawn(context, wait(40ms, late, 'l'), boost::asio::detached);
     boost::asio::co_spawn(context, wait(1ms, early, 'e'), boost::asio::detached);
     boost::asio::co_spawn(context, wait(1h, told, 't'), boost::asio::detached);
@@ -136,12 +136,12 @@ BOOST_AUTO_TEST_CASE(alarms_wake_in_order_and_by_event)
 // The machine slept, or somebody set the clock: whoever waits is woken at the next look, or at their time.
 BOOST_AUTO_TEST_CASE(alarms_go_by_the_wall_clock_too)
 {
-    using service::alarms;
+    using service::timers;
     boost::asio::io_context context;
     io::stop_event stop(context.get_executor());
-    auto wall = alarms::wall::time_point() + 1000h;
+    auto wall = timers::wall::time_point() + 1000h;
     int looks = 0;
-    alarms clock(
+    timers clock(
         context.get_executor(), 5ms,
         [&] {
             ++looks;
@@ -161,11 +161,11 @@ BOOST_AUTO_TEST_CASE(alarms_go_by_the_wall_clock_too)
 
 BOOST_AUTO_TEST_CASE(a_clock_that_was_set_back_delays_nobody)
 {
-    using service::alarms;
+    using service::timers;
     boost::asio::io_context context;
     io::stop_event stop(context.get_executor());
-    auto wall = alarms::wall::time_point() + 1000h;
-    alarms clock(
+    auto wall = timers::wall::time_point() + 1000h;
+    timers clock(
         context.get_executor(), 1h, [] {}, [&] { return wall; });
     io::async_event rotation(context.get_executor());
     const auto wait = [&]() -> io::awaitable<void> {

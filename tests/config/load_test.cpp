@@ -87,7 +87,7 @@ policy::desired_state every_value()
     siem.contact = "soc@example.com";
     siem.description = "SIEM blue, costs ${x} and $5";
     siem.key = policy::key_type::ecdsa_p384;
-    siem.rotation = {policy::span(90 * 24h), 0s, policy::strategy::replace, true};
+    siem.rotation = {policy::duration(90 * 24h), 0s, policy::strategy::replace, true};
     siem.output = {"/etc/siem/tls",
                    {policy::file_format::pem, policy::file_format::bundle, policy::file_format::pkcs12,
                     policy::file_format::java, policy::file_format::librdkafka},

@@ -51,7 +51,7 @@ BOOST_DATA_TEST_CASE(what_is_no_duration_is_refused, data::make(wrong), text)
 BOOST_AUTO_TEST_CASE(a_lead_is_a_share_or_a_duration)
 {
     BOOST_TEST((config::read_lead("33%") == policy::lead(policy::percent{33})));
-    BOOST_TEST((config::read_lead("90d") == policy::lead(policy::span(90 * 24h))));
+    BOOST_TEST((config::read_lead("90d") == policy::lead(policy::duration(90 * 24h))));
     for (const auto* text : {"33", "%", "-3%", "3.5%", "033%", "33 %", "33%%"})
         BOOST_TEST(!config::read_lead(text), text);
 }

@@ -253,7 +253,7 @@ BOOST_AUTO_TEST_CASE(verdicts)
 {
     const auto ours = the().key.fingerprint();
     const auto judged = [&](const crypto::certificate& leaf, long long now) {
-        return crypto::judge(leaf, ours, instant(policy::span(now)));
+        return crypto::judge(leaf, ours, instant(policy::duration(now)));
     };
     const auto leaf = leaf_with({.not_before = 1'000, .not_after = 2'000});
     using crypto::verdict;

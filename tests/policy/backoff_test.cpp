@@ -7,18 +7,18 @@
 namespace {
 
 using namespace std::chrono_literals;
+using policy::duration;
 using policy::errc;
 using policy::retry;
-using policy::span;
 
 constexpr auto now = policy::instant(1'800'000'000s);
 
-policy::failure failing(retry kind = retry::later, std::optional<span> retry_after = {})
+policy::failure failing(retry kind = retry::later, std::optional<duration> retry_after = {})
 {
     return {.code = errc::unavailable, .context = "it failed", .kind = kind, .retry_after = retry_after};
 }
 
-span wait_of(const policy::failure_memory& memory)
+duration wait_of(const policy::failure_memory& memory)
 {
     return *memory.next_attempt - memory.last;
 }
@@ -29,8 +29,8 @@ BOOST_AUTO_TEST_CASE(each_failure_waits_longer_up_to_half_an_hour)
 {
     std::optional<policy::failure_memory> memory;
     int count = 0;
-    for (const span expected : {span(5s), span(15s), span(30s), span(1min), span(2min), span(5min),
-                                span(10min), span(15min), span(30min), span(30min), span(30min)}) {
+    for (const duration expected : {duration(5s), duration(15s), duration(30s), duration(1min), duration(2min), duration(5min),
+                                    duration(10min), duration(15min), duration(30min), duration(30min), duration(30min)}) {
         memory = policy::remember(memory, failing(), "entry", std::nullopt, now);
         BOOST_TEST((wait_of(*memory) == expected));
         BOOST_TEST(memory->count == ++count);
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(what_waits_for_a_change_is_tried_slowly)
 
 BOOST_AUTO_TEST_CASE(retry_after_is_a_lower_bound)
 {
-    const auto wait = [](span asked) {
+    const auto wait = [](duration asked) {
         return wait_of(policy::remember({}, failing(retry::later, asked), "entry", std::nullopt, now));
     };
     BOOST_TEST((wait(90s) == 90s));
@@ -68,7 +68,7 @@ BOOST_AUTO_TEST_CASE(retry_after_is_a_lower_bound)
 
 BOOST_AUTO_TEST_CASE(ten_attempts_fit_into_what_is_left_of_the_certificate)
 {
-    const auto wait = [](retry kind, span left) {
+    const auto wait = [](retry kind, duration left) {
         return wait_of(policy::remember({}, failing(kind), "entry", now + left, now));
     };
     BOOST_TEST((wait(retry::never, 5h) == 30min));

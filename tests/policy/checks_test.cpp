@@ -119,7 +119,7 @@ BOOST_AUTO_TEST_CASE(who_is_wanted)
          "", "waiting_settle"},
         {"not in the file, nothing of it on the platform",
          [](policy_world& w) {
-             w.in_use().lost_at = w.now;
+             w.in_use().missing_since = w.now;
              w.vanish("u-a");
              w.have().unwanted_since = w.now - 24h;
              w.drop("web");
@@ -127,7 +127,7 @@ BOOST_AUTO_TEST_CASE(who_is_wanted)
          "forget web", "not_in_file"},
         {"not in the file, taken for gone once and there again",
          [](policy_world& w) {
-             w.in_use().lost_at = w.now;
+             w.in_use().missing_since = w.now;
              w.have().unwanted_since = w.now - 24h;
              w.drop("web");
          },
@@ -422,7 +422,7 @@ BOOST_AUTO_TEST_CASE(the_winner_of_several_is_ready_then_older_then_smaller)
     struct user {
         const char* id;
         remote_status status;
-        policy::span age;
+        policy::duration age;
     };
     const auto ready = remote_status::ready, making = remote_status::in_progress;
     struct race {
@@ -534,12 +534,12 @@ BOOST_AUTO_TEST_CASE(a_new_certificate)
              w.vanish("u-a");
          },
          "lose web a", "lost_remote"},
-        {"deleted by somebody, and noted", [](policy_world& w) { w.in_use().lost_at = w.now; }, "issue web",
-         "lost_remote"},
+        {"deleted by somebody, and noted", [](policy_world& w) { w.in_use().missing_since = w.now; },
+         "issue web", "lost_remote"},
         {"key gone", [](policy_world& w) { w.in_use().key_on_disk = false; }, "issue web", "key_lost"},
         {"a certificate that does not fit: a person looks first",
          [](policy_world& w) {
-             w.in_use().lost_at = w.now;
+             w.in_use().missing_since = w.now;
              w.on_its_way(stage::ready).quarantine = "its public key is not ours";
          },
          "", "quarantined"},
@@ -565,7 +565,7 @@ BOOST_AUTO_TEST_CASE(what_holds_a_new_certificate_back)
     check({
         {"paused",
          [](policy_world& w) {
-             w.in_use().lost_at = w.now;
+             w.in_use().missing_since = w.now;
              w.want().rotation.paused = true;
          },
          "", "paused"},
@@ -640,7 +640,7 @@ BOOST_AUTO_TEST_CASE(replace_makes_room_first)
         {"then the new one comes",
          [&](policy_world& w) {
              replaced(w);
-             w.at("web", 'a').lost_at = w.now;
+             w.at("web", 'a').missing_since = w.now;
              w.vanish("u-a");
          },
          "issue web", "lost_remote"},
@@ -719,7 +719,7 @@ BOOST_AUTO_TEST_CASE(what_rollback_put_back_stays)
         {"until it is deleted",
          [&](policy_world& w) {
              held(w);
-             w.at("web", 'a').lost_at = w.now;
+             w.at("web", 'a').missing_since = w.now;
          },
          "issue web", "lost_remote"},
         {"what was on its way is not wanted any more",
@@ -781,7 +781,7 @@ BOOST_AUTO_TEST_CASE(the_order_of_the_rules)
          "deploy web a", "hooks_pending"},
         {"what is on its way before a new one",
          [](policy_world& w) {
-             w.in_use().lost_at = w.now;
+             w.in_use().missing_since = w.now;
              w.on_its_way(stage::collected);
          },
          "publish web b", "not_published"},
@@ -807,7 +807,7 @@ BOOST_AUTO_TEST_CASE(the_order_of_the_rules)
          "", "quarantined"},
         {"paused before a spent budget",
          [](policy_world& w) {
-             w.in_use().lost_at = w.now;
+             w.in_use().missing_since = w.now;
              w.want().rotation.paused = true;
              w.have().creations = {w.now, w.now, w.now};
          },

@@ -102,7 +102,7 @@ BOOST_AUTO_TEST_CASE(what_was_replaced_goes_after_retire_after)
          ""},
         {"it is gone already",
          [](policy_world& w) {
-             w.superseded(1s).lost_at = w.now;
+             w.superseded(1s).missing_since = w.now;
              w.vanish("u-0");
          },
          "retire web 0"},
@@ -113,8 +113,9 @@ BOOST_AUTO_TEST_CASE(what_was_replaced_goes_after_retire_after)
          },
          "retire web 0"},
         {"it was taken for gone, and is there again: deleted before its key is",
-         [](policy_world& w) { w.superseded(24h).lost_at = w.now; }, "retire_surplus web 0 u-0"},
-        {"... but not before retire_after", [](policy_world& w) { w.superseded(1h).lost_at = w.now; }, ""},
+         [](policy_world& w) { w.superseded(24h).missing_since = w.now; }, "retire_surplus web 0 u-0"},
+        {"... but not before retire_after", [](policy_world& w) { w.superseded(1h).missing_since = w.now; },
+         ""},
         {"its retirement failed just now",
          [](policy_world& w) {
              w.superseded(48h);

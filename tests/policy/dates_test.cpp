@@ -134,7 +134,7 @@ BOOST_AUTO_TEST_CASE(refuses_the_rest)
 BOOST_AUTO_TEST_CASE(what_is_written_reads_back)
 {
     for (const long long seconds : {0LL, 1LL, 951'782'400LL, 1'795'199'950LL, 253'402'300'799LL}) {
-        const policy::instant when{policy::span(seconds)};
+        const policy::instant when{policy::duration(seconds)};
         BOOST_CHECK(parse_date(format_utc(when)) == when);
     }
 }

@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(every_key_of_an_entry_counts)
         [](auto&, auto& u) { u.description = "other"; },
         [](auto&, auto& u) { u.key = policy::key_type::ecdsa_p256; },
         [](auto&, auto& u) { u.rotation.renew_before = policy::percent{40}; },
-        [](auto&, auto& u) { u.rotation.renew_before = policy::span(33s); },
+        [](auto&, auto& u) { u.rotation.renew_before = policy::duration(33s); },
         [](auto&, auto& u) { u.rotation.retire_after = 1h; },
         [](auto&, auto& u) { u.rotation.strategy = policy::strategy::replace; },
         [](auto&, auto& u) { u.rotation.paused = true; },

@@ -61,7 +61,7 @@ BOOST_AUTO_TEST_CASE(a_cloned_state_directory_does_nothing_at_all)
 
 BOOST_AUTO_TEST_CASE(a_wrong_clock_does_nothing_at_all)
 {
-    for (const auto skew : {policy::span(301s), policy::span(-301s)}) {
+    for (const auto skew : {policy::duration(301s), policy::duration(-301s)}) {
         policy_world w;
         busy(w);
         w.observed.clock_ahead = skew;
@@ -70,7 +70,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_clock_does_nothing_at_all)
     }
     policy_world w;
     w.want();
-    for (const auto skew : {policy::span(300s), policy::span(-300s)}) {
+    for (const auto skew : {policy::duration(300s), policy::duration(-300s)}) {
         w.observed.clock_ahead = skew;
         BOOST_TEST(w.steps() == "issue web");
     }
@@ -195,7 +195,7 @@ BOOST_AUTO_TEST_CASE(an_instance_that_only_its_users_remember_is_no_reason_for_a
     w.seen().instances.push_back({.id = "i-1", .status = policy::remote_status::ready});
     BOOST_TEST(w.steps() == "remember_instance i-1");
     w.seen().instances.clear();
-    w.at("web", 'a').lost_at = w.now;
+    w.at("web", 'a').missing_since = w.now;
     BOOST_TEST(w.steps() == "onboard");
 }
 
@@ -278,7 +278,7 @@ BOOST_AUTO_TEST_CASE(users_of_an_exposure_that_left_the_file_are_removed)
     w.have().unwanted_since = w.now - 24h;
     w.observed.exposures.clear();
     BOOST_TEST(w.steps() == "remove web");
-    w.at("web", 'a').lost_at = w.now;
+    w.at("web", 'a').missing_since = w.now;
     BOOST_TEST(w.steps() == "forget web");
     w.stored.cloned = true;
     BOOST_TEST(w.steps() == "");
@@ -336,18 +336,18 @@ BOOST_AUTO_TEST_CASE(strangers)
     w.second("web", 'a', "u-theirs").mark->owner = "web-02";
     w.second("web", 'a', "u-plain").mark.reset();
     w.second("web", 'a', "u-surplus");
-    const auto found = w.plan().strangers;
+    const auto found = w.plan().unmanaged;
     BOOST_REQUIRE(found.size() == 3u);
-    BOOST_TEST((found[0] == policy::stranger{"logs", "u-keyless", found[0].name, "web-01", true}));
-    BOOST_TEST((found[1] == policy::stranger{"logs", "u-theirs", found[1].name, "web-02", false}));
-    BOOST_TEST((found[2] == policy::stranger{"logs", "u-plain", found[2].name, std::nullopt, false}));
+    BOOST_TEST((found[0] == policy::unmanaged_user{"logs", "u-keyless", found[0].name, "web-01", true}));
+    BOOST_TEST((found[1] == policy::unmanaged_user{"logs", "u-theirs", found[1].name, "web-02", false}));
+    BOOST_TEST((found[2] == policy::unmanaged_user{"logs", "u-plain", found[2].name, std::nullopt, false}));
     BOOST_TEST(w.steps() == "retire_surplus web a u-surplus");
 }
 
 BOOST_AUTO_TEST_CASE(a_blocked_user_says_why_and_stops_nobody)
 {
     policy_world w;
-    w.in_use("blocked", '1').lost_at = w.now;
+    w.in_use("blocked", '1').missing_since = w.now;
     w.want("blocked").rotation.paused = true;
     w.want("web");
     BOOST_TEST(w.steps() == "issue web");

@@ -9,22 +9,22 @@
 namespace {
 
 using namespace std::chrono_literals;
+using policy::duration;
 using policy::lead;
 using policy::percent;
-using policy::span;
 
 constexpr auto from = policy::instant(1'800'000'000s);
 const policy::user_name siem{"logs", "siem"};
 
-policy::certificate_facts certificate(span lifetime, std::string serial = "1")
+policy::certificate_facts certificate(duration lifetime, std::string serial = "1")
 {
     return {
         .serial = std::move(serial), .fingerprint = "f", .not_before = from, .not_after = from + lifetime};
 }
 
 // How long before expiry, the spread included.
-span before_expiry(const policy::certificate_facts& c, const lead& l, const std::string& owner = "web-01",
-                   const policy::user_name& name = siem)
+duration before_expiry(const policy::certificate_facts& c, const lead& l, const std::string& owner = "web-01",
+                       const policy::user_name& name = siem)
 {
     return c.expiry() - policy::rotate_at(c, l, owner, name).at;
 }
@@ -34,17 +34,17 @@ BOOST_AUTO_TEST_SUITE(rotation)
 BOOST_AUTO_TEST_CASE(the_lead_counts_back_from_expiry_and_the_spread_adds_up_to_a_twentieth)
 {
     struct row {
-        span lifetime;
+        duration lifetime;
         lead renew_before;
-        span least;
+        duration least;
         bool cut;
     };
-    const span year = std::chrono::days(365), day = std::chrono::days(1);
+    const duration year = std::chrono::days(365), day = std::chrono::days(1);
     for (const auto& r :
          {row{year, percent{33}, year * 33 / 100, false}, row{year, percent{1}, year / 100, false},
-          row{year, span(90 * day), 90 * day, false}, row{year, span(1s), 1s, false},
-          row{year, span(year), year / 3, true}, row{year, span(2 * year), year / 3, true},
-          row{year, span(year - 1s), year - 1s, false}, row{day, span(90 * day), day / 3, true},
+          row{year, duration(90 * day), 90 * day, false}, row{year, duration(1s), 1s, false},
+          row{year, duration(year), year / 3, true}, row{year, duration(2 * year), year / 3, true},
+          row{year, duration(year - 1s), year - 1s, false}, row{day, duration(90 * day), day / 3, true},
           row{100s, percent{33}, 33s, false}, row{1s, percent{33}, 0s, false}}) {
         const auto c = certificate(r.lifetime);
         const auto due = policy::rotate_at(c, r.renew_before, "web-01", siem);
@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(the_lead_counts_back_from_expiry_and_the_spread_adds_up_to_
 
 BOOST_AUTO_TEST_CASE(a_fresh_certificate_is_never_due_at_once)
 {
-    for (const span lifetime : {span(100s), span(1h), span(std::chrono::days(365))}) {
+    for (const duration lifetime : {duration(100s), duration(1h), duration(std::chrono::days(365))}) {
         const auto due = policy::rotate_at(certificate(lifetime), lead(lifetime - 1s), "web-01", siem).at;
         BOOST_TEST((due >= from + lifetime / 100));
     }

@@ -22,7 +22,7 @@ const char* word_of(policy::action_kind kind) noexcept
             return "discard";
         case action_kind::abandon:
             return "abandon";
-        case action_kind::lose:
+        case action_kind::mark_missing:
             return "lose";
         case action_kind::collect:
             return "collect";
@@ -32,7 +32,7 @@ const char* word_of(policy::action_kind kind) noexcept
             return "publish";
         case action_kind::deploy:
             return "deploy";
-        case action_kind::release:
+        case action_kind::delete_before_replace:
             return "release";
         case action_kind::retire:
             return "retire";

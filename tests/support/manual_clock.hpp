@@ -27,12 +27,12 @@ public:
 
     policy::instant now() const override { return std::chrono::floor<std::chrono::seconds>(now_); }
 
-    io::task<void> sleep_for(std::chrono::milliseconds span) override
+    io::task<void> sleep_for(std::chrono::milliseconds duration) override
     {
-        slept.push_back(span);
+        slept.push_back(duration);
         if (stopped_) co_return io::stopped();
         const auto bell = std::make_shared<io::async_event>(co_await boost::asio::this_coro::executor);
-        const auto place = sleepers_.emplace(now_ + span, bell);
+        const auto place = sleepers_.emplace(now_ + duration, bell);
         const struct leave {
             manual_clock& clock;
             sleepers::iterator place;

@@ -87,7 +87,7 @@ policy::generation& policy_world::at(const std::string& user, char digit)
 }
 
 policy::failure_memory policy_world::fails(const std::string& user, policy::retry kind,
-                                           policy::span next) const
+                                           policy::duration next) const
 {
     const auto& e = desired.exposures.front();
     const auto want = std::ranges::find(e.users, user, &policy::desired_user::name);
@@ -113,7 +113,7 @@ void policy_world::vanish(const std::string& id)
     seen().confirmed_missing.insert(id);
 }
 
-policy::generation policy_world::make(const std::string& user, char digit, policy::span age)
+policy::generation policy_world::make(const std::string& user, char digit, policy::duration age)
 {
     const auto& e = exposure();
     const auto& u = want(user);
@@ -150,7 +150,7 @@ policy::remote_user& policy_world::list(const policy::user_name& name, const pol
 
 policy::generation& policy_world::in_use(const std::string& user, char digit)
 {
-    constexpr policy::span age = std::chrono::days(10);
+    constexpr policy::duration age = std::chrono::days(10);
     auto g = make(user, digit, age);
     const auto since = now - age;
     g.submitted_at = g.accepted_at = g.collected_at = g.published_at = g.deployed_at = since;
@@ -192,7 +192,7 @@ policy::generation& policy_world::on_its_way(stage as_far_as, const std::string&
     return have(user).generations.emplace_back(g);
 }
 
-policy::generation& policy_world::superseded(policy::span ago, const std::string& user, char digit)
+policy::generation& policy_world::superseded(policy::duration ago, const std::string& user, char digit)
 {
     auto g = make(user, digit, lifetime / 2);
     const auto since = now - lifetime / 2;

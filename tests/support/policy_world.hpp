@@ -33,7 +33,7 @@ public:
     policy::stored_exposure& known() { return stored.exposures["logs"]; }
     policy::generation& at(const std::string& user, char digit);
     policy::failure_memory fails(const std::string& user, policy::retry = policy::retry::later,
-                                 policy::span next = 60s) const;
+                                 policy::duration next = 60s) const;
 
     // ---- the platform
     policy::observed_exposure& seen() { return observed.exposures["logs"]; }
@@ -46,7 +46,7 @@ public:
     // A generation on its way, as far as the stage.
     policy::generation& on_its_way(stage, const std::string& user = "web", char digit = 'b');
     // What was in use before: its successor took over `ago`.
-    policy::generation& superseded(policy::span ago, const std::string& user = "web", char digit = '0');
+    policy::generation& superseded(policy::duration ago, const std::string& user = "web", char digit = '0');
     // Another remote user with the key of a generation.
     policy::remote_user& second(const std::string& user, char digit, const std::string& id);
 
@@ -66,7 +66,7 @@ public:
     policy::plan_options options;
 
 private:
-    policy::generation make(const std::string& user, char digit, policy::span age);
+    policy::generation make(const std::string& user, char digit, policy::duration age);
     policy::remote_user& list(const policy::user_name&, const policy::generation&);
 };
 

@@ -89,7 +89,7 @@ public:
         co_return policy::result<void>();
     }
 
-    std::optional<policy::span> clock_ahead() const override { return std::nullopt; }
+    std::optional<policy::duration> clock_ahead() const override { return std::nullopt; }
 
     void add_instance()
     {
@@ -229,9 +229,9 @@ public:
         const bool sound = found != current.end() && found->second == user.current;
         user.output = sound ? policy::output_condition::sound : policy::output_condition::missing;
     }
-    policy::result<void> withdraw(const std::string& directory, const std::vector<std::string>&) override
+    policy::result<void> unpublish(const std::string& directory, const std::vector<std::string>&) override
     {
-        diary_.write("withdraw " + directory);
+        diary_.write("unpublish " + directory);
         current.erase(directory);
         return {};
     }
@@ -288,7 +288,7 @@ struct small_world {
                                   .contact = "soc@example.com",
                                   .key = policy::key_type::ecdsa_p256};
         user.output.directory = "/out/siem";
-        user.rotation.retire_after = policy::span(0);
+        user.rotation.retire_after = policy::duration(0);
         exposure.users.push_back(user);
         desired.exposures.push_back(exposure);
         store.saved.owner = "web-01";

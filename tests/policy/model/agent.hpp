@@ -66,7 +66,7 @@ private:
     outcome forget_instance(const policy::action&);
     outcome delete_remote(const policy::action&, const policy::place&, const std::string& id);
     outcome delete_user_of(const policy::action&, const policy::generation&);
-    std::vector<policy::remote_user> carriers(const user_name&, const policy::generation&) const;
+    std::vector<policy::remote_user> users_with_key(const user_name&, const policy::generation&) const;
     outcome delete_all_of(const policy::action&, const policy::generation&);
     policy::result<std::vector<policy::remote_user>> shown_beside(const policy::generation&);
 

@@ -91,7 +91,7 @@ policy::result<void> cloud::create_instance(const std::string& place)
     if (auto failed = before_processing(false)) return *failed;
     auto& there = w_.instances[place];
     if (!there.empty()) return fail(errc::refused, "409", retry::after_change);
-    there.push_back({.id = w_.new_id('i'), .ready_at = w_.now + span(w_.random.below(30))});
+    there.push_back({.id = w_.new_id('i'), .ready_at = w_.now + duration(w_.random.below(30))});
     if (auto failed = after_processing()) return *failed;
     return {};
 }
@@ -158,8 +158,8 @@ cloud_user cloud::make_user(const std::string& place, const std::string& instanc
     u.shown.mark = policy::find_marker(u.shown.description);
     u.keyless = !u.shown.mark;  // cut off: nobody can tell whose it is once its id is lost
     const auto settle = static_cast<int>(w_.desired.reconcile.settle.count());
-    u.visible_at = random.chance(sky.lag) ? w_.now + span(random.below(settle)) : w_.now;
-    u.ready_at = w_.now + span(random.chance(500) ? 0 : random.below(60));
+    u.visible_at = random.chance(sky.lag) ? w_.now + duration(random.below(settle)) : w_.now;
+    u.ready_at = w_.now + duration(random.chance(500) ? 0 : random.below(60));
     if (random.chance(sky.slow)) u.ready_at = w_.now + std::chrono::hours(random.below(40));
     if (random.chance(sky.never)) u.ready_at = instant::max();
     u.certificate_key = key;
@@ -192,18 +192,18 @@ policy::result<std::string> cloud::create_user(const std::string& place, const s
     const auto& there = w_.instances[place];
     if (there.size() != 1 || there.front().id != instance) return fail(errc::not_found, "404");
 
-    if (w_.random.chance(w_.sky.late)) w_.now += span(w_.random.below(40));  // it takes its time
+    if (w_.random.chance(w_.sky.late)) w_.now += duration(w_.random.below(40));  // it takes its time
     auto user = make_user(place, instance, name, sent, key);
     const auto settle = static_cast<int>(w_.desired.reconcile.settle.count());
     if (w_.random.chance(w_.sky.tardy)) {
         user.keyless = true;  // who could have waited that long
-        const auto delay = w_.desired.reconcile.settle + span(w_.random.below(3000));
+        const auto delay = w_.desired.reconcile.settle + duration(w_.random.below(3000));
         user.visible_at = w_.now + delay;
         w_.late.push_back({w_.now + delay, user});
         return fail(errc::no_answer, "no answer");
     }
     if (w_.random.chance(w_.sky.late)) {
-        user.visible_at = w_.now + span(w_.random.below(settle));
+        user.visible_at = w_.now + duration(w_.random.below(settle));
         w_.late.push_back({user.visible_at, user});
         return fail(errc::no_answer, "no answer");
     }
@@ -231,7 +231,7 @@ policy::result<void> cloud::delete_user(const std::string& place, const std::str
         ++w_.deletions;
         at_the_platform(*found);
         if (w_.random.chance(w_.sky.late))
-            found->gone_at = w_.now + span(w_.random.below(600));
+            found->gone_at = w_.now + duration(w_.random.below(600));
         else
             w_.users.erase(found);
     }

@@ -36,7 +36,7 @@ public:
                                      const std::string& id,
                                      const std::function<void(const cloud_user&)>& at_the_platform);
 
-    std::optional<span> clock_ahead;  // as the last answer's Date said
+    std::optional<duration> clock_ahead;  // as the last answer's Date said
 
 private:
     std::optional<policy::failure> before_processing(bool safe);

@@ -70,7 +70,7 @@ std::string history::unsettled_user(const policy::desired_exposure& e, const pol
     if (record.deploy_failure) return "remembers a failure of its hooks";
     if (record.clear_failure) return "remembers a failure of a retirement: " + record.clear_failure->sentence;
     if (!current->deployed_at) return "has hooks pending";
-    if (current->lost_at) return "uses a certificate whose user is lost";
+    if (current->missing_since) return "uses a certificate whose user is lost";
     if (record.rotate_asked_at) return "was asked to rotate";
     const auto link = w_.files.links.find(want.output.directory);
     if (link == w_.files.links.end() || link->second.damaged || link->second.generation != current->id)
@@ -131,7 +131,7 @@ void history::show_all()
         for (const auto& g : record.generations)
             w_.say("  generation " + g.id + " " + g.remote_id + (g.submitted_at ? " submitted" : "") +
                    (g.published_at ? " published" : "") + (g.deployed_at ? " deployed" : "") +
-                   (g.lost_at ? " lost" : "") + (g.abandoned ? " abandoned" : "") +
+                   (g.missing_since ? " lost" : "") + (g.abandoned ? " abandoned" : "") +
                    (g.quarantine.empty() ? "" : " quarantined") + (g.key_on_disk ? "" : " keyless"));
     }
     for (const auto& u : w_.users)
@@ -146,16 +146,16 @@ void history::converge(const char* when)
 {
     constexpr int attempts = 600;
     std::string why;
-    span pace = 2s;
+    duration pace = 2s;
     for (int i = 0; i < attempts; ++i) {
         ++w_.steps;
         pass();
         why = unsettled();
         if (why.empty()) break;
         help();
-        pace = std::min<span>(pace * 3 / 2, 6h);
-        const auto sleep = agent_.waits() ? pace : std::min<span>(wake_ - w_.agent_now(), 6h);
-        w_.now += std::max<span>(sleep, 1s);
+        pace = std::min<duration>(pace * 3 / 2, 6h);
+        const auto sleep = agent_.waits() ? pace : std::min<duration>(wake_ - w_.agent_now(), 6h);
+        w_.now += std::max<duration>(sleep, 1s);
         w_.settle_time();
     }
     if (!why.empty()) show_all();

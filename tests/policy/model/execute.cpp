@@ -33,7 +33,8 @@ bool refused_for_certain(errc code)
 bool is_on_its_way(const policy::stored_user& user)
 {
     return std::ranges::any_of(user.generations, [&](const policy::generation& g) {
-        return g.id != user.current && !g.published_at && !g.abandoned && !g.lost_at && g.quarantine.empty();
+        return g.id != user.current && !g.published_at && !g.abandoned && !g.missing_since &&
+               g.quarantine.empty();
     });
 }
 
@@ -62,7 +63,7 @@ agent::outcome agent::perform(const action& a)
             return publish(a);
         case action_kind::deploy:
             return deploy(a);
-        case action_kind::release:
+        case action_kind::delete_before_replace:
             return release(a);
         case action_kind::retire:
         case action_kind::retire_surplus:
@@ -80,7 +81,7 @@ agent::outcome agent::note(const action& a)
 {
     auto& record = user(a.name);
     if (a.kind == action_kind::abandon) generation(a).abandoned = true;
-    if (a.kind == action_kind::lose) generation(a).lost_at = now();
+    if (a.kind == action_kind::mark_missing) generation(a).missing_since = now();
     if (a.kind == action_kind::mark_unwanted) record.unwanted_since = now();
     if (a.kind == action_kind::mark_wanted) record.unwanted_since.reset();
     if (a.kind == action_kind::discard)
@@ -230,10 +231,10 @@ agent::outcome agent::prove(const action& a)
         return save(a.name);
     }
     const auto& g = generation(a);
-    const bool patient = g.collected_at && now() - *g.collected_at < policy::limits::probe_patience;
+    const bool interactive = g.collected_at && now() - *g.collected_at < policy::limits::probe_patience;
     return failure{.code = down ? errc::probe_unreachable : errc::probe_refused,
                    .context = down ? "the broker is down" : "the broker refuses it",
-                   .kind = down || patient ? retry::later : retry::after_change};
+                   .kind = down || interactive ? retry::later : retry::after_change};
 }
 
 agent::outcome agent::publish(const action& a)
@@ -268,7 +269,7 @@ agent::outcome agent::publish(const action& a)
     if (auto saved = save(a.name); !saved) return saved;
     if (before.entry.directory == directory) return {};
     if (!before.entry.directory.empty())
-        if (auto gone = effect("withdraw", before.entry.directory,
+        if (auto gone = effect("unpublish", before.entry.directory,
                                [&] { w_.files.links.erase(before.entry.directory); });
             !gone)
             return gone;
@@ -307,7 +308,7 @@ agent::outcome agent::release(const action& a)
 {
     const auto g = generation(a);
     if (auto gone = delete_all_of(a, g); !gone) return gone;
-    generation(a).lost_at = now();
+    generation(a).missing_since = now();
     user(a.name).failure.reset();
     return save(a.name);
 }
@@ -318,7 +319,7 @@ agent::outcome agent::retire(const action& a)
     const bool surplus = a.kind == action_kind::retire_surplus;
     if (surplus) {
         if (auto gone = delete_remote(a, g.where, a.remote_id); !gone) return gone;
-    } else if (!g.lost_at) {
+    } else if (!g.missing_since) {
         if (auto gone = delete_user_of(a, g); !gone) return gone;
     }
     user(a.name).clear_failure.reset();
@@ -342,7 +343,8 @@ agent::outcome agent::delete_user_of(const action& a, const policy::generation& 
     return listed ? delete_remote(a, g.where, g.remote_id) : delete_all_of(a, g);
 }
 
-std::vector<policy::remote_user> agent::carriers(const user_name& name, const policy::generation& g) const
+std::vector<policy::remote_user> agent::users_with_key(const user_name& name,
+                                                       const policy::generation& g) const
 {
     const policy::marker mark{.owner = stored_.owner, .name = name, .key = policy::marker_key(g.fingerprint)};
     std::vector<policy::remote_user> found;
@@ -382,7 +384,7 @@ agent::outcome agent::delete_all_of(const action& a, const policy::generation& g
     const policy::marker mark{
         .owner = stored_.owner, .name = a.name, .key = policy::marker_key(g.fingerprint)};
     std::set<std::string> ids;
-    for (const auto& u : carriers(a.name, g))
+    for (const auto& u : users_with_key(a.name, g))
         ids.insert(u.id);
     for (const auto& u : *users) {
         if (u.id != g.remote_id && u.mark != mark) continue;
@@ -401,9 +403,9 @@ agent::outcome agent::remove(const action& a)
 {
     const auto generations = user(a.name).generations;
     for (const auto& g : generations) {
-        if (g.lost_at && carriers(a.name, g).empty()) continue;
+        if (g.missing_since && users_with_key(a.name, g).empty()) continue;
         if (auto gone = delete_all_of(a, g); !gone) return gone;
-        user(a.name).find(g.id)->lost_at = now();
+        user(a.name).find(g.id)->missing_since = now();
         if (auto saved = save(a.name); !saved) return saved;
     }
     return {};
@@ -413,7 +415,7 @@ agent::outcome agent::forget(const action& a)
 {
     const auto record = user(a.name);
     if (!record.entry.directory.empty() && !record.current.empty())
-        if (auto left = effect("withdraw", record.entry.directory,
+        if (auto left = effect("unpublish", record.entry.directory,
                                [&] { w_.files.links.erase(record.entry.directory); });
             !left)
             return left;
@@ -458,8 +460,8 @@ agent::outcome agent::forget_instance(const action& a)
     for (auto& [name, record] : stored_.users) {
         bool changed = false;
         for (auto& g : record.generations)
-            if (name.exposure == a.name.exposure && g.where.instance_id == a.remote_id && !g.lost_at) {
-                g.lost_at = now();
+            if (name.exposure == a.name.exposure && g.where.instance_id == a.remote_id && !g.missing_since) {
+                g.missing_since = now();
                 changed = true;
             }
         if (!changed) continue;
@@ -493,7 +495,7 @@ void agent::rollback(const user_name& name)
     const auto found = stored_.users.find(name);
     if (found == stored_.users.end() || !wanted(name)) return;
     const auto* before = found->second.find(found->second.previous);
-    if (!before || !before->certificate || before->lost_at) return;
+    if (!before || !before->certificate || before->missing_since) return;
     const auto g = *before;
     const auto detail = cloud_.read_user(place_of(g.where), g.where.instance_id, g.remote_id);
     if (!detail) return;

@@ -9,7 +9,8 @@ namespace {
 
 bool is_unfinished(const policy::stored_user& user, const policy::generation& g)
 {
-    return g.id != user.current && !g.published_at && !g.abandoned && !g.lost_at && g.quarantine.empty();
+    return g.id != user.current && !g.published_at && !g.abandoned && !g.missing_since &&
+           g.quarantine.empty();
 }
 
 const policy::desired_user* wanted(const policy::desired_state& file, const user_name& name)
@@ -148,7 +149,7 @@ void laws::check_retirement(const policy::action& a, const policy::stored_user& 
     if (!current->deployed_at) broken("I4: a retirement before the successor's hooks have passed: " + who);
     const bool surplus = a.kind == policy::action_kind::retire_surplus && a.remote_id != g->remote_id;
     if (g == current && !surplus) broken("I4: the one in use is retired: " + who);
-    const bool at_once = surplus || record.retire_now || !g->published_at || g->lost_at;
+    const bool at_once = surplus || record.retire_now || !g->published_at || g->missing_since;
     // counted from its own successor, which need not be the one in use
     const auto in_time = [&](const policy::generation& other) {
         const bool after = &other == current || (other.deployed_at && *other.deployed_at >= *g->published_at);
@@ -192,7 +193,7 @@ void laws::on_delete(const cloud_user& u, const policy::action& a, const policy:
         broken("I4: a deletion without a good look: " + who);
     const auto link = w_.files.links.find(want->output.directory);
     const bool in_use = link != w_.files.links.end() && link->second.certificate.remote_id == u.shown.id;
-    if (a.kind != policy::action_kind::release) {
+    if (a.kind != policy::action_kind::delete_before_replace) {
         if (in_use) broken("I4: the user of the certificate in use is deleted: " + who);
         return;
     }

@@ -20,7 +20,7 @@ std::vector<std::string> known_ids(const policy::stored_state& stored,
     for (const auto& [name, user] : stored.users) {
         if (name.exposure != exposure.name) continue;
         for (const auto& g : user.generations)
-            if (!g.remote_id.empty() && !g.lost_at && g.where.base_url == exposure.base_url &&
+            if (!g.remote_id.empty() && !g.missing_since && g.where.base_url == exposure.base_url &&
                 g.where.tenant == exposure.tenant)
                 ids.push_back(g.remote_id);
     }
@@ -333,7 +333,7 @@ void agent::point(const char* what, const std::string& of)
 {
     ++w_.steps;
     if (w_.random.chance(w_.sky.meanwhile)) {
-        w_.now += span(w_.random.below(20));
+        w_.now += duration(w_.random.below(20));
         w_.settle_time();
     }
     laws_.check();

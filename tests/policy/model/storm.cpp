@@ -42,7 +42,7 @@ policy::desired_user history::new_user(const std::string& exposure, const std::s
     u.name = name;
     u.consumer_group = "g";
     u.contact = "c@example.com";
-    u.rotation.retire_after = random.pick(std::vector<span>{0s, 1h, 24h});
+    u.rotation.retire_after = random.pick(std::vector<duration>{0s, 1h, 24h});
     if (random.chance(200)) u.rotation.strategy = policy::strategy::replace;
     u.output.directory = "/" + exposure + "/" + name;
     if (random.chance(500)) u.hooks.push_back({.argv = {"/bin/reload"}});
@@ -55,8 +55,8 @@ void history::found_configuration()
     auto& random = w_.random;
     auto& file = w_.desired;
     file.owner = "web-01";
-    file.reconcile.interval = random.pick(std::vector<span>{15min, 6h, 24h});
-    file.reconcile.settle = random.pick(std::vector<span>{2s, 15s});
+    file.reconcile.interval = random.pick(std::vector<duration>{15min, 6h, 24h});
+    file.reconcile.settle = random.pick(std::vector<duration>{2s, 15s});
     file.reconcile.max_creates_per_user = random.pick(std::vector{1, 3, 5});
     file.reconcile.max_deletes = random.pick(std::vector{1, 2, 10});
     file.reconcile.prune = random.chance(800);
@@ -123,17 +123,17 @@ void history::pass(policy::plan_options options)
 {
     w_.say("pass at " + std::to_string(w_.agent_now().time_since_epoch().count()));
     survive([&] { wake_ = agent_.pass(options); });
-    if (agent_.waits()) wake_ = std::min(wake_, w_.agent_now() + span(2 + w_.random.below(60)));
+    if (agent_.waits()) wake_ = std::min(wake_, w_.agent_now() + duration(2 + w_.random.below(60)));
 }
 
 void history::time_passes()
 {
     auto& random = w_.random;
     if (random.chance(600)) {
-        w_.now += std::max<span>(wake_ - w_.agent_now(), 1s);
+        w_.now += std::max<duration>(wake_ - w_.agent_now(), 1s);
         return;
     }
-    w_.now += span(random.below(random.pick(std::vector{20, 20, 4000, 100'000, 1'500'000})) + 1);
+    w_.now += duration(random.below(random.pick(std::vector{20, 20, 4000, 100'000, 1'500'000})) + 1);
 }
 
 void history::something_happens()
@@ -229,7 +229,7 @@ void history::edit_file()
             u->rotation.strategy = random.chance(700) ? policy::strategy::overlap : policy::strategy::replace;
             return;
         case 16:
-            u->rotation.retire_after = random.pick(std::vector<span>{0s, 1h, 24h});
+            u->rotation.retire_after = random.pick(std::vector<duration>{0s, 1h, 24h});
             return;
         case 17:
             u->output.directory += random.chance(500) ? "/x" : "/y";
@@ -361,7 +361,7 @@ void history::disk_suffers()
             break;
         default: {
             const bool far = random.chance(200);
-            const auto step = far ? span(random.below(2'000'000) - 1'000'000) : span(random.below(500) - 250);
+            const auto step = far ? duration(random.below(2'000'000) - 1'000'000) : duration(random.below(500) - 250);
             w_.clock_ahead = w_.clock_ahead == 0s ? step : 0s;
             w_.now += w_.desired.reconcile.settle;  // a step within the settle time would cut it short
             w_.settle_time();

@@ -17,8 +17,8 @@
 
 namespace model {
 
+using policy::duration;
 using policy::instant;
-using policy::span;
 using policy::user_name;
 using namespace std::chrono_literals;
 
@@ -129,7 +129,7 @@ struct world {
     dice random;
     weather sky;
     instant now = instant(1'800'000'000s);
-    span clock_ahead{0};
+    duration clock_ahead{0};
     policy::desired_state desired;
     disk files;
 

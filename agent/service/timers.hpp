@@ -14,12 +14,12 @@
 
 namespace service {
 
-class alarms {
+class timers {
 public:
     using wall = std::chrono::system_clock;
 
     // Wakes up at least every `slice` and calls `at_each` then. A test brings its own wall clock.
-    alarms(boost::asio::any_io_executor, std::chrono::milliseconds slice, std::function<void()> at_each,
+    timers(boost::asio::any_io_executor, std::chrono::milliseconds slice, std::function<void()> at_each,
            std::function<wall::time_point()> wall_now = wall::now);
 
     // Until that much time has passed, or the event is set.

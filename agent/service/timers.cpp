@@ -1,4 +1,4 @@
-#include "agent/service/alarms.hpp"
+#include "agent/service/timers.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -7,24 +7,24 @@
 
 namespace service {
 
-alarms::alarms(boost::asio::any_io_executor executor, std::chrono::milliseconds slice,
+timers::timers(boost::asio::any_io_executor executor, std::chrono::milliseconds slice,
                std::function<void()> at_each, std::function<wall::time_point()> wall_now)
     : timer_(std::move(executor)), slice_(slice), at_each_(std::move(at_each)), wall_now_(std::move(wall_now))
 {
 }
 
-io::awaitable<void> alarms::wait(std::chrono::milliseconds span, io::async_event& event)
+io::awaitable<void> timers::wait(std::chrono::milliseconds duration, io::async_event& event)
 {
     if (event.is_set()) co_return;
     const auto place = waiting_.insert(
         waiting_.end(),
-        {.steady_due = steady::now() + span, .wall_due = wall_now_() + span, .event = &event});
+        {.steady_due = steady::now() + duration, .wall_due = wall_now_() + duration, .event = &event});
     if (place->steady_due < timer_.expiry()) timer_.cancel();
     co_await event.wait();
     waiting_.erase(place);
 }
 
-io::awaitable<void> alarms::run(io::stop_event& stop)
+io::awaitable<void> timers::run(io::stop_event& stop)
 {
     const auto subscription = stop.on_request([this] { timer_.cancel(); });
     auto tick = steady::now() + slice_;
@@ -39,12 +39,12 @@ io::awaitable<void> alarms::run(io::stop_event& stop)
     }
 }
 
-bool alarms::is_over(const entry& e) const
+bool timers::is_over(const entry& e) const
 {
     return steady::now() >= e.steady_due || wall_now_() >= e.wall_due;
 }
 
-alarms::steady::time_point alarms::next() const
+timers::steady::time_point timers::next() const
 {
     auto first = steady::time_point::max();
     for (const auto& each : waiting_)

@@ -1,11 +1,11 @@
-#include "policy/roster.hpp"
+#include "policy/user_index.hpp"
 
 namespace policy {
 namespace {
 
-exposure_roster roster_of(const desired_exposure& exposure, const observed_exposure* seen)
+exposure_index roster_of(const desired_exposure& exposure, const observed_exposure* seen)
 {
-    exposure_roster r{.wanted = &exposure};
+    exposure_index r{.wanted = &exposure};
     for (const auto& user : exposure.users)
         r.users.emplace(user.name, &user);
     if (!seen) return r;
@@ -18,7 +18,7 @@ exposure_roster roster_of(const desired_exposure& exposure, const observed_expos
 
 }  // namespace
 
-roster::roster(const desired_state& d, const observed_state& o, const stored_state& s)
+user_index::user_index(const desired_state& d, const observed_state& o, const stored_state& s)
     : desired(d), observed(o), stored(s)
 {
     for (const auto& exposure : desired.exposures) {
@@ -28,14 +28,14 @@ roster::roster(const desired_state& d, const observed_state& o, const stored_sta
     }
 }
 
-const exposure_roster& roster::of(const std::string& exposure) const
+const exposure_index& user_index::of(const std::string& exposure) const
 {
-    static const exposure_roster none;
+    static const exposure_index none;
     const auto found = exposures_.find(exposure);
     return found == exposures_.end() ? none : found->second;
 }
 
-const desired_user* roster::wanted(const user_name& name) const
+const desired_user* user_index::wanted(const user_name& name) const
 {
     const auto& users = of(name.exposure).users;
     const auto found = users.find(name.user);

@@ -13,19 +13,19 @@
 
 namespace policy {
 
-struct exposure_roster {
+struct exposure_index {
     const desired_exposure* wanted = nullptr;  // null: the file names no such exposure
     std::unordered_map<std::string_view, const desired_user*> users;
     std::unordered_map<std::string_view, const remote_user*> by_id;
     std::unordered_multimap<std::string_view, const remote_user*> by_key;  // of their marks
 };
 
-class roster {
+class user_index {
 public:
-    roster(const desired_state&, const observed_state&, const stored_state&);
+    user_index(const desired_state&, const observed_state&, const stored_state&);
 
     // Of an exposure that the file does not name: an empty one.
-    const exposure_roster& of(const std::string& exposure) const;
+    const exposure_index& of(const std::string& exposure) const;
     // What the file says of the user; null when it does not name it.
     const desired_user* wanted(const user_name&) const;
 
@@ -34,7 +34,7 @@ public:
     const stored_state& stored;
 
 private:
-    std::unordered_map<std::string_view, exposure_roster> exposures_;
+    std::unordered_map<std::string_view, exposure_index> exposures_;
 };
 
 }  // namespace policy
