@@ -47,6 +47,9 @@ if [ -n "$install" ]; then
     install_packages "${build_packages[@]}" "${test_packages[@]}" -- "${peers[@]}"
 fi
 
+# Another clone of the same sources finds what this one compiled.
+export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
+
 # configure DIRECTORY SETTING...
 configure() {
     local directory=$1 ours=()
