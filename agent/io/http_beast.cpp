@@ -133,10 +133,15 @@ task<http_response> http_beast::exchange(http_request request)
     const auto via = proxy_for(*to, self->settings.proxy, environment_);
     if (!via) co_return policy::with_context(origin(*to), via.error());
 
-    const auto duration = request.timeout.value_or(self->settings.timeout);
+    const auto duration = request.limits.answer.value_or(self->settings.timeout);
     time_limit limit(co_await boost::asio::this_coro::executor, stop_,
                      std::chrono::steady_clock::now() + duration);
+    const auto consume = std::move(request.consume);
     auto outcome = co_await self->exchange(std::move(request), *to, *via, limit);
+    if (outcome && consume && outcome->status >= 200 && outcome->status < 300) {
+        const auto consumed = consume(std::exchange(outcome->body, {}));
+        if (!consumed) co_return consumed.error();
+    }
     if (!outcome && outcome.error().code != errc::stopping)
         co_return policy::with_context(origin(*to), outcome.error());
     co_return outcome;

@@ -53,7 +53,6 @@ io::task<io::http_response> api_channel::exchange(const api_call& call, const cr
                              .headers = {{"Accept", "application/json"}},
                              .authorization = bearer(token),
                              .body = std::nullopt,
-                             .timeout = std::nullopt,
                              .idempotent = call.method != "POST"};
     if (!call.body.empty()) {
         request.headers.emplace("Content-Type", "application/json");

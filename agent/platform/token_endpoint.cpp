@@ -99,7 +99,6 @@ io::awaitable<exchange_outcome> token_endpoint::post(std::string what, policy::i
         .headers = {{"Accept", "application/json"}, {"Content-Type", "application/x-www-form-urlencoded"}},
         .authorization = basic(settings.client_id, client_secret),
         .body = std::move(body),
-        .timeout = std::nullopt,
         .idempotent = false};
     auto answer = co_await http_.exchange(std::move(request));
     if (!answer) {

@@ -114,7 +114,6 @@ io::http_request get(std::string url)
             .headers = {},
             .authorization = {},
             .body = {},
-            .timeout = {},
             .idempotent = true};
 }
 
@@ -125,13 +124,12 @@ io::http_request post(std::string url, std::string body = "{}")
             .headers = {{"Content-Type", "application/json"}},
             .authorization = crypto::secret("Bearer made-up"),
             .body = crypto::secret(std::move(body)),
-            .timeout = {},
             .idempotent = false};
 }
 
 io::http_request within(std::chrono::milliseconds limit, io::http_request request)
 {
-    request.timeout = limit;
+    request.limits = {limit, limit, limit};
     return request;
 }
 

@@ -95,7 +95,7 @@ public:
             candidate.used_ = true;
             if (candidate.check_) candidate.check_(seen);
             if (candidate.event_) co_await candidate.event_->wait();
-            co_return candidate.outcome_;
+            co_return consumed(std::move(request), candidate.outcome_);
         }
         unexpected.push_back(seen.method + " " + seen.url);
         co_return policy::failure{policy::errc::internal, "not in the script: " + unexpected.back(),
@@ -115,6 +115,22 @@ public:
     std::vector<std::string> unexpected;
 
 private:
+    // The body in two pieces, as a network might deliver it.
+    static policy::result<io::http_response> consumed(io::http_request request,
+                                                      policy::result<io::http_response> outcome)
+    {
+        if (!outcome || !request.consume || outcome->status < 200 || outcome->status > 299) return outcome;
+        const auto body = std::exchange(outcome->body, {});
+        if (body.size() > request.body_limit)
+            return policy::failure{policy::errc::bad_answer, "too large", policy::retry::later, std::nullopt};
+        const std::string_view all = body;
+        for (const auto piece : {all.substr(0, all.size() / 2), all.substr(all.size() / 2)}) {
+            const auto accepted = request.consume(piece);
+            if (!accepted) return accepted.error();
+        }
+        return outcome;
+    }
+
     std::deque<step> script_;  // a deque: a reference to a step survives the next one
 };
 
