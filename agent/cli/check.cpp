@@ -1,6 +1,9 @@
+#include "agent/cli/output.hpp"
 #include "agent/cli/verbs.hpp"
+#include "agent/io/log_format.hpp"
 #include "config/load.hpp"
 #include "config/schema.hpp"
+#include "policy/about.hpp"
 #include "policy/exit_code.hpp"
 
 #include <boost/json.hpp>
@@ -35,21 +38,19 @@ int check(const globals& common)
 {
     const auto loaded = config::load(common.config, config::this_process());
     if (common.json) {
-        std::cout << boost::json::serialize(object{{"schema", "exposure-agent.check/v1"},
-                                                   {"ok", loaded.state.has_value()},
-                                                   {"mistakes", listed(loaded.mistakes)},
-                                                   {"warnings", listed(loaded.warnings)}})
-                  << "\n";
+        print_json({{"schema", "exposure-agent.check/v1"},
+                    {"ok", loaded.state.has_value()},
+                    {"mistakes", listed(loaded.mistakes)},
+                    {"warnings", listed(loaded.warnings)}});
         return loaded.state ? policy::exit_code::done : policy::exit_code::configuration;
     }
     for (const auto& warning : loaded.warnings)
-        std::cerr << config::to_string(warning) << " (warning)\n";
+        std::cerr << io::printable(config::to_string(warning)) << " (warning)\n";
     for (const auto& mistake : loaded.mistakes)
-        std::cout << config::to_string(mistake) << "\n";
+        std::cout << io::printable(config::to_string(mistake)) << "\n";
     if (!loaded.state) return policy::exit_code::configuration;
-    // for scripts to the letter: plural whatever the number
-    std::cout << common.config << ": ok (" << loaded.state->exposures.size() << " exposures, "
-              << count_users(*loaded.state) << " users)\n";
+    std::cout << common.config << ": ok (" << policy::count(loaded.state->exposures.size(), "exposure")
+              << ", " << policy::count(count_users(*loaded.state), "user") << ")\n";
     return policy::exit_code::done;
 }
 

@@ -1,6 +1,6 @@
 #include "agent/cli/doctor_checks.hpp"
+#include "agent/cli/output.hpp"
 #include "agent/cli/setup.hpp"
-#include "agent/cli/table.hpp"
 #include "agent/cli/verbs.hpp"
 #include "policy/exit_code.hpp"
 
@@ -22,7 +22,7 @@ colour paint_of(verdict v)
     return v == verdict::ok ? colour::green : v == verdict::warning ? colour::yellow : colour::red;
 }
 
-void print_json(const std::vector<finding>& findings)
+void show_json(const std::vector<finding>& findings)
 {
     boost::json::array checks;
     for (const auto& f : findings)
@@ -57,16 +57,15 @@ int doctor(const globals& common)
         co_return policy::exit_code::done;
     });
     if (looked == policy::exit_code::busy)
-        findings.push_back({"state directory", verdict::failed, "another agent holds it",
+        findings.push_back({"state directory", verdict::failed, "another exposure-agent uses it",
                             "wait until it has ended, or stop it"});
     else if (looked != policy::exit_code::done)
-        findings.push_back({"platform", verdict::failed,
-                            "it was not asked: the state directory cannot be used",
-                            "see what was said above"});
+        findings.push_back({"platform", verdict::failed, "not checked: the state directory cannot be used",
+                            "see the error above"});
     for (auto& f : findings)  // a sentence that begins with what it is about
         if (f.evidence.starts_with(f.name + ": ")) f.evidence.erase(0, f.name.size() + 2);
     if (common.json)
-        print_json(findings);
+        show_json(findings);
     else
         print_text(findings);
     const bool found =

@@ -29,15 +29,15 @@ finding check_state_directory(const policy::desired_state& desired)
     const std::string directory = where.private_directory();
     if (::lstat(directory.c_str(), &facts) != 0)
         return {"state directory", verdict::warning, directory + " does not exist yet",
-                "it is made by the first `login` or `reconcile`"};
+                "nothing: the first login or reconcile creates it"};
     if (!S_ISDIR(facts.st_mode))
-        return {"state directory", verdict::failed, directory + " is no directory", "move it away"};
+        return {"state directory", verdict::failed, directory + " is not a directory", "move it away"};
     if (facts.st_uid != ::geteuid()) {
         const auto owner = disk::user_text(facts.st_uid);
-        return {"state directory", ::geteuid() == 0 ? verdict::warning : verdict::failed,
-                directory + " belongs to " + owner + ", this is " + disk::user_text(::geteuid()),
-                "what the service itself may read and write is seen by `sudo -u " + owner +
-                    " exposure-agent doctor`"};
+        return {
+            "state directory", ::geteuid() == 0 ? verdict::warning : verdict::failed,
+            directory + " belongs to " + owner + ", this is " + disk::user_text(::geteuid()),
+            "to see what the service can read and write, run: sudo -u " + owner + " exposure-agent doctor"};
     }
     if ((facts.st_mode & 077U) != 0)
         return {"state directory", verdict::failed, directory + " has mode " + octal(facts.st_mode),
@@ -45,8 +45,8 @@ finding check_state_directory(const policy::desired_state& desired)
     struct statvfs space {};
     if (::statvfs(directory.c_str(), &space) == 0 && space.f_bavail * space.f_frsize < little_space)
         return {"state directory", verdict::failed, directory + " has less than 16 MiB left",
-                "make room: nothing is sent to the platform while the disk cannot keep the answer"};
-    return {"state directory", verdict::ok, directory + " is ours alone", ""};
+                "free some space: nothing is sent to the platform while the disk cannot keep the answer"};
+    return {"state directory", verdict::ok, directory + " is private", ""};
 }
 
 void check_file(std::vector<finding>& into, const std::string& name, const std::string& path)
@@ -54,8 +54,7 @@ void check_file(std::vector<finding>& into, const std::string& name, const std::
     if (::access(path.c_str(), R_OK) == 0)
         into.push_back({name, verdict::ok, path + " can be read", ""});
     else
-        into.push_back({name, verdict::failed,
-                        path + " cannot be read by user " + std::to_string(::geteuid()),
+        into.push_back({name, verdict::failed, path + " cannot be read by " + disk::user_text(::geteuid()),
                         "check that it exists, and its owner and mode"});
 }
 
@@ -81,14 +80,14 @@ finding check_directory(const std::string& user, std::filesystem::path directory
     const auto wanted = directory.string();
     struct stat facts {};
     if (::lstat(wanted.c_str(), &facts) == 0 && S_ISLNK(facts.st_mode))
-        return {user + ": output", verdict::failed, wanted + " is a link",
-                "name the directory itself: a link is never followed"};
+        return {user + ": output", verdict::failed, wanted + " is a symbolic link",
+                "name the directory itself: the agent does not follow it"};
     while (::access(directory.c_str(), F_OK) != 0 && directory.has_relative_path())
         directory = directory.parent_path();
     if (::access(directory.c_str(), W_OK | X_OK) != 0)
         return {user + ": output", verdict::failed,
-                directory.string() + " cannot be written by user " + std::to_string(::geteuid()),
-                "give it to the agent's user, or name another directory"};
+                directory.string() + " cannot be written by " + disk::user_text(::geteuid()),
+                "give the directory to the agent's user, or set another output.directory"};
     return {user + ": output", verdict::ok, wanted, ""};
 }
 
@@ -99,7 +98,7 @@ finding check_hook(const std::string& user, const policy::hook& hook)
     if (::access(program.c_str(), X_OK) == 0)
         return {user + ": hook", verdict::ok, program + " can be run", ""};
     return {user + ": hook", verdict::failed, program + " cannot be run",
-            "install it, or mend the path and its mode"};
+            "install it, or correct its path and mode"};
 }
 
 }  // namespace

@@ -40,7 +40,7 @@ io::awaitable<void> check_address(service::application& app, std::string url, st
     const auto address = io::parse_http_address(url);
     if (!address) {
         into.push_back(
-            {url, verdict::failed, address.error().context, "mend the address in the configuration"});
+            {url, verdict::failed, address.error().context, "correct the address in the configuration"});
         co_return;
     }
     const auto name = io::origin(*address);
@@ -64,12 +64,12 @@ io::awaitable<bool> check_login(service::application& app, std::vector<finding>&
         co_return false;
     }
     const auto expires = status->access_token_expires_at;
-    const std::string until = expires ? "the access token ends at " + policy::format_utc(*expires)
-                                      : "the access token's end is not known";
+    const std::string until = expires ? "the access token expires at " + policy::format_utc(*expires)
+                                      : "the access token's expiry is unknown";
     if (status->state == platform::login_state::required) {
         into.push_back({"login", verdict::failed,
-                        status->sentence.empty() ? "nobody has logged in" : status->sentence,
-                        "say `exposure-agent login`"});
+                        status->sentence.empty() ? "not logged in" : status->sentence,
+                        "run: exposure-agent login"});
         co_return false;
     }
     if (!status->sentence.empty())
@@ -103,8 +103,8 @@ void check_clock(service::application& app, std::vector<finding>& into)
     const auto ahead = app.api().clock_ahead();
     if (!ahead) return;
     const auto skew = std::chrono::abs(*ahead);
-    const auto evidence =
-        policy::format_duration(skew) + (*ahead < policy::duration(0) ? " behind" : " ahead of") + " the platform";
+    const auto evidence = policy::format_duration(skew) +
+                          (*ahead < policy::duration(0) ? " behind" : " ahead of") + " the platform";
     if (skew > policy::limits::clock_skew)
         into.push_back({"clock", verdict::failed, evidence,
                         "set the time (chrony, systemd-timesyncd): nothing is changed while it is wrong"});
@@ -134,10 +134,11 @@ io::awaitable<void> check_broker(service::application& app, policy::desired_expo
         if (answer && answer->verdict == deploy::proof_verdict::accepted)
             into.push_back({name.text() + ": broker", verdict::ok, answer->evidence, ""});
         else
-            into.push_back(
-                {name.text() + ": broker", verdict::failed,
-                 answer ? answer->evidence : answer.error().context,
-                 "check broker, broker_ca_file and topic; `rotate` when the certificate is refused"});
+            into.push_back({name.text() + ": broker", verdict::failed,
+                            answer ? answer->evidence : answer.error().context,
+                            "check broker, broker_ca_file and topic; if the broker refuses the certificate, "
+                            "run: exposure-agent rotate " +
+                                name.text()});
     }
 }
 
@@ -148,8 +149,8 @@ io::awaitable<void> check_platform(service::application& app, std::vector<findin
     if (auto loaded = co_await app.world().load(); !loaded)
         into.push_back({"private store", verdict::failed, loaded.error().context, ""});
     if (app.world().stored().cloned)
-        into.push_back({"machine", verdict::failed, "the state directory comes from another machine",
-                        "say `takeover` here if that one is gone"});
+        into.push_back({"machine", verdict::failed, "the state directory was copied from another machine",
+                        "if that machine is gone, run: exposure-agent takeover"});
     for (const auto& [origin, url] : addresses_of(app.desired()))
         co_await check_address(app, url, into);
     const bool logged_in = co_await check_login(app, into);

@@ -1,5 +1,5 @@
+#include "agent/cli/output.hpp"
 #include "agent/cli/setup.hpp"
-#include "agent/cli/terminal.hpp"
 #include "agent/cli/verbs.hpp"
 #include "agent/disk/read_file.hpp"
 #include "agent/platform/authorize.hpp"

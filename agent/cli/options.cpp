@@ -1,16 +1,21 @@
 #include "agent/cli/options.hpp"
 
 #include "agent/cli/completion.hpp"
+#include "agent/cli/output.hpp"
 #include "agent/cli/verbs.hpp"
+#include "agent/io/log_format.hpp"
 #include "policy/exit_code.hpp"
+#include "policy/nearest.hpp"
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <exception>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 
 namespace cli {
 namespace {
@@ -42,6 +47,19 @@ std::vector<std::string> keys_of(const Words& words)
     return keys;
 }
 
+CLI::Validator one_of(const std::vector<std::string>& words)
+{
+    std::string list;
+    for (const auto& word : words)
+        list += (list.empty() ? "" : "|") + word;
+    return CLI::Validator(
+        [words, list](std::string& given) {
+            if (std::ranges::find(words, given) != words.end()) return std::string();
+            return "'" + given + "' is not one of " + list;
+        },
+        list);
+}
+
 CLI::App* add(CLI::App& parent, session& s, const char* name, const char* what, std::function<int()> verb)
 {
     auto* sub = parent.add_subcommand(name, what);
@@ -55,81 +73,90 @@ CLI::App* add(CLI::App& parent, session& s, const char* name, const char* what, 
 
 // ... that shows something: takes -o.
 CLI::App* add_shown(CLI::App& parent, session& s, const char* name, const char* what,
-                    std::function<int()> verb)
+                    std::function<int()> verb, const std::vector<std::string>& more = {})
 {
     auto* sub = add(parent, s, name, what, std::move(verb));
-    sub->add_option("-o,--output", s.output, "text for people, json for programs")
-        ->check(CLI::IsMember({"text", "json"}))
-        ->default_str("text");
+    std::vector<std::string> words{"text", "json"};
+    words.insert(words.end(), more.begin(), more.end());
+    sub->add_option("-o,--output", s.output, "how to show it")->check(one_of(words))->default_str("text");
     return sub;
 }
 
-void add_names(CLI::App* sub, std::vector<std::string>& names, bool required = false)
+void add_names(CLI::App* sub, std::vector<std::string>& names)
 {
-    auto* option = sub->add_option("names", names, "users, as exposure/user");
-    option->type_name("NAME");
-    if (required) option->required();
+    sub->add_option("names", names, "users; default: all of them")->type_name("EXPOSURE/USER");
+}
+
+void add_required_names(CLI::App* sub, std::vector<std::string>& names)
+{
+    sub->add_option("names", names, "users")->type_name("EXPOSURE/USER");
+}
+
+void add_timeout(CLI::App* sub, std::optional<std::string>& timeout)
+{
+    sub->add_option("--timeout", timeout, "give up after this long, e.g. 90s or 15m")->type_name("DURATION");
 }
 
 void add_lifecycle(CLI::App& app, session& s)
 {
     auto u = std::make_shared<run_options>();
-    auto* sub =
-        add(app, s, "run", "The daemon: reconciles at start, on schedule, when the file changes, on SIGHUP",
-            [&s, u] { return run_daemon(s.common, *u); });
+    auto* sub = add(app, s, "run",
+                    "Run as a daemon: reconcile at start, on schedule, when the file changes, on SIGHUP",
+                    [&s, u] { return run_daemon(s.common, *u); });
     sub->add_option("--deploy", u->deploy,
-                    "who runs the hooks: this process, or root's helper through the spool")
-        ->check(CLI::IsMember({"direct", "unit"}));
-    sub->add_option("--spool-directory", u->spool_directory, "where the spool is")
+                    "who runs the hooks: this process, or exposure-agent-deploy.service")
+        ->check(one_of({"direct", "unit"}));
+    sub->add_option("--spool-directory", u->spool_directory, "the spool directory of exposure-agent-deploy")
         ->capture_default_str()
         ->type_name("DIR");
 
     auto r = std::make_shared<reconcile_options>();
-    sub = add_shown(app, s, "reconcile", "Reconcile until everything is converged or has failed",
+    sub = add_shown(app, s, "reconcile",
+                    "Issue, rotate, publish and delete until everything matches the configuration",
                     [&s, r] { return reconcile(s.common, *r); });
-    sub->add_option("--timeout", r->timeout, "give up waiting after this long, e.g. 15m");
-    sub->add_flag("--accept-loss", r->accept_loss, "what vanished from the platform is gone: make it anew");
+    add_timeout(sub, r->timeout);
+    sub->add_flag("--accept-loss", r->accept_loss, "recreate what is missing on the platform");
     add_names(sub, r->names);
 
     auto p = std::make_shared<plan_options>();
-    sub = add_shown(app, s, "plan", "What reconcile would do and why, changing nothing",
+    sub = add_shown(app, s, "plan", "Show what reconcile would do and why; changes nothing",
                     [&s, p] { return plan(s.common, *p); });
-    sub->add_flag("--detailed-exitcode", p->detailed_exitcode, "exit 2 when changes are pending");
+    sub->add_flag("--detailed-exitcode", p->detailed_exitcode, "exit 2 if changes are pending");
     add_names(sub, p->names);
 
     auto st = std::make_shared<status_options>();
-    sub = add_shown(app, s, "status", "Every user's state, from the disk alone",
+    sub = add_shown(app, s, "status", "Show the state of every user; uses no network",
                     [&s, st] { return status(s.common, *st); });
-    sub->add_flag("--check", st->check, "exit 1 when something needs attention");
-    sub->add_flag("--watch", st->watch, "show it again every two seconds");
+    sub->add_flag("--check", st->check, "exit 1 if something needs attention");
+    sub->add_flag("--watch", st->watch, "show it again every 2 s");
     add_names(sub, st->names);
 
     auto name = std::make_shared<std::string>();
-    sub = add_shown(app, s, "explain", "The decision about one user: facts, rule, what comes next",
+    sub = add_shown(app, s, "explain", "Show the decision about one user: facts, rule, what happens next",
                     [&s, name] { return explain(s.common, *name); });
-    sub->add_option("name", *name, "exposure/user")->required()->type_name("NAME");
+    sub->add_option("name", *name, "the user")->required()->type_name("EXPOSURE/USER");
 
     auto ro = std::make_shared<rotate_options>();
-    sub =
-        add_shown(app, s, "rotate", "A new certificate at once", [&s, ro] { return rotate(s.common, *ro); });
-    sub->add_option("--timeout", ro->timeout, "give up waiting after this long, e.g. 15m");
+    sub = add_shown(app, s, "rotate", "Issue a new certificate now",
+                    [&s, ro] { return rotate(s.common, *ro); });
+    add_timeout(sub, ro->timeout);
     sub->add_flag("--retire-now", ro->retire_now,
                   "delete the replaced user without waiting for retire_after");
-    add_names(sub, ro->names, true);
+    add_required_names(sub, ro->names);
 
     auto names = std::make_shared<std::vector<std::string>>();
-    sub = add_shown(app, s, "rollback", "Put the generation before back in use",
+    sub = add_shown(app, s, "rollback", "Return to the previous certificate",
                     [&s, names] { return rollback(s.common, *names); });
-    add_names(sub, *names, true);
+    add_required_names(sub, *names);
     add(app, s, "takeover", "Accept a state directory that was copied from another machine",
         [&s] { return takeover(s.common); });
 
     auto d = std::make_shared<deploy_options>();
-    sub = add_shown(app, s, "deploy", "Run the hooks that are pending, at once",
-                    [&s, d] { return deploy(s.common, *d); });
+    sub = add_shown(app, s, "deploy", "Run pending hooks now", [&s, d] { return deploy(s.common, *d); });
     sub->add_flag("--force", d->force, "run all hooks of the named users");
-    sub->add_flag("--spool", d->spool, "as root's helper: take the names from the spool");
-    sub->add_option("--spool-directory", d->spool_directory, "where the spool is")
+    sub->add_flag("--spool", d->spool,
+                  "take the users from the spool; used by exposure-agent-deploy.service");
+    sub->add_option("--spool-directory", d->spool_directory, "the spool directory of exposure-agent-deploy")
         ->capture_default_str()
         ->type_name("DIR");
     add_names(sub, d->names);
@@ -137,53 +164,53 @@ void add_lifecycle(CLI::App& app, session& s)
 
 void add_host(CLI::App& app, session& s)
 {
-    add_shown(app, s, "check", "Read the configuration; print every mistake",
+    add_shown(app, s, "check", "Check the configuration and print every mistake",
               [&s] { return check(s.common); });
     add_shown(app, s, "doctor",
-              "DNS, TLS, proxy, clock, login, permissions, hooks, broker: verdict and remedy",
+              "Check DNS, TLS, proxy, clock, login, permissions, hooks and broker; name the remedy",
               [&s] { return doctor(s.common); });
-    add(app, s, "schema", "The JSON Schema of the configuration, for editors", [] { return schema(); });
+    add(app, s, "schema", "Print the JSON Schema of the configuration, for editors", [] { return schema(); });
     auto shell = std::make_shared<std::string>();
-    add(app, s, "completion", "Shell completion",
+    add(app, s, "completion", "Print a shell completion script",
         [&app, shell] {
             std::cout << completion_script(app, *shell);
             return policy::exit_code::done;
         })
-        ->add_option("shell", *shell, "bash, zsh or fish")
+        ->add_option("shell", *shell, "the shell")
         ->required()
-        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+        ->check(one_of({"bash", "zsh", "fish"}));
 }
 
 void add_identity(CLI::App& app, session& s)
 {
     auto l = std::make_shared<login_options>();
-    auto* sub = add(app, s, "login", "The authorization code flow: once, by a person",
-                    [&s, l] { return login(s.common, *l); });
+    auto* sub = add(app, s, "login", "Log in: once, in a browser", [&s, l] { return login(s.common, *l); });
     sub->add_option("--code", l->code,
                     "the authorization code or the redirected URL; `-`: from standard input")
         ->type_name("CODE");
-    sub->add_option("--refresh-token-file", l->refresh_token_file, "start from a refresh token in this file")
+    sub->add_option("--refresh-token-file", l->refresh_token_file,
+                    "log in with the refresh token in this file")
         ->type_name("FILE");
-    sub->add_flag("--force", l->force, "replace tokens of another person");
-    add(app, s, "logout", "Forget the tokens", [&s] { return logout(s.common); });
-    add_shown(app, s, "token", "Age and expiry of the tokens, never the tokens",
+    sub->add_flag("--force", l->force, "replace the tokens of another account");
+    add(app, s, "logout", "Delete the tokens from this host", [&s] { return logout(s.common); });
+    add_shown(app, s, "token", "Show the age and expiry of the tokens, never the tokens",
               [&s] { return token(s.common); });
 }
 
 void add_platform(CLI::App& app, session& s)
 {
     auto exposure = std::make_shared<std::string>();
-    auto* sub = add_shown(app, s, "users", "The platform's users: ours, another owner's, unmanaged",
+    auto* sub = add_shown(app, s, "users", "List the platform's users, managed by this agent or not",
                           [&s, exposure] { return users(s.common, *exposure); });
     sub->require_subcommand(0, 1);
-    sub->add_option("exposure", *exposure, "of this exposure only")->type_name("EXPOSURE");
+    sub->add_option("exposure", *exposure, "only this exposure")->type_name("EXPOSURE");
     auto del = std::make_shared<users_delete_options>();
     auto* erase = add_shown(*sub, s, "delete", "Delete users on the platform",
                             [&s, del] { return users_delete(s.common, *del); });
     erase->add_option("exposure", del->exposure)->required()->type_name("EXPOSURE");
     erase->add_option("ids", del->ids)->required()->type_name("ID");
     erase->add_flag("--yes", del->yes, "do not ask");
-    add_shown(app, s, "instances", "The service instance of every exposure",
+    add_shown(app, s, "instances", "Show the service instance of every exposure",
               [&s] { return instances(s.common); });
 }
 
@@ -191,9 +218,9 @@ void add_catalog(CLI::App& app, session& s)
 {
     auto c = std::make_shared<catalog_options>();
     auto* catalog =
-        app.add_subcommand("catalog", "Templates and provisioning requests of the catalog service");
+        app.add_subcommand("catalog", "Use the catalog service: templates and provisioning requests");
     catalog->fallthrough()->require_subcommand(1);
-    auto* sub = add_shown(*catalog, s, "template", "The request template of a catalog item",
+    auto* sub = add_shown(*catalog, s, "template", "Show the request template of a catalog item",
                           [&s, c] { return catalog_template(s.common, *c); });
     sub->add_option("item", c->item)->required()->type_name("ITEM");
     sub->add_option("--business-group", c->business_group)->required()->type_name("ID");
@@ -202,23 +229,23 @@ void add_catalog(CLI::App& app, session& s)
     sub->add_option("item", c->item)->required()->type_name("ITEM");
     sub->add_option("--business-group", c->business_group)->required()->type_name("ID");
     sub->add_option("--data", c->data, "the request's JSON; - is standard input")->type_name("FILE");
-    sub->add_option("--set", c->set, "a value over the fetched template")->type_name("KEY=VALUE");
-    sub->add_flag("--wait", c->wait, "until the request has ended");
+    sub->add_option("--set", c->set, "set a value of the template")->type_name("KEY=VALUE");
+    sub->add_flag("--wait", c->wait, "wait until the request has ended");
     sub->add_option("--timeout", c->timeout, "with --wait, e.g. 2h");
-    sub = add_shown(*catalog, s, "show", "The state of a request",
+    sub = add_shown(*catalog, s, "show", "Show the state of a request",
                     [&s, c] { return catalog_show(s.common, *c); });
     sub->add_option("request", c->request_id)->required()->type_name("REQUEST_ID");
-    sub->add_flag("--wait", c->wait, "until the request has ended");
+    sub->add_flag("--wait", c->wait, "wait until the request has ended");
     sub->add_option("--timeout", c->timeout, "with --wait, e.g. 2h");
 
     auto a = std::make_shared<action_options>();
-    auto* action = app.add_subcommand("action", "Forms and values of day-2 actions");
+    auto* action = app.add_subcommand("action", "Use day-2 actions: forms and values");
     action->fallthrough()->require_subcommand(1);
-    sub =
-        add_shown(*action, s, "form", "The form of an action", [&s, a] { return action_form(s.common, *a); });
+    sub = add_shown(*action, s, "form", "Show the form of an action",
+                    [&s, a] { return action_form(s.common, *a); });
     sub->add_option("resource", a->resource)->required()->type_name("RESOURCE");
     sub->add_option("action", a->action)->required()->type_name("ACTION");
-    sub = add_shown(*action, s, "values", "Compute elements and print their values",
+    sub = add_shown(*action, s, "values", "Compute elements and print their values, secrets included",
                     [&s, a] { return action_values(s.common, *a); });
     sub->add_option("resource", a->resource)->required()->type_name("RESOURCE");
     sub->add_option("action", a->action)->required()->type_name("ACTION");
@@ -230,13 +257,86 @@ void add_globals(CLI::App& app, session& s)
     app.add_option("-c,--config", s.common.config, "the configuration file")
         ->capture_default_str()
         ->type_name("FILE");
-    app.add_option("--log-level", s.level, "what is logged to standard error")
-        ->check(CLI::IsMember(keys_of(levels)))
+    app.add_option("--log-level", s.level, "least severity that is logged")
+        ->check(one_of(keys_of(levels)))
         ->capture_default_str();
-    app.add_option("--log-format", s.format)->check(CLI::IsMember(keys_of(formats)))->capture_default_str();
-    app.add_flag("--no-input", s.common.no_input, "never ask");
+    app.add_option("--log-format", s.format, "format of the log on standard error")
+        ->check(one_of(keys_of(formats)))
+        ->capture_default_str();
+    app.add_flag("--no-input", s.common.no_input, "never ask questions");
     app.set_version_flag("--version", "exposure-agent " EXPOSURE_AGENT_VERSION);
     app.require_subcommand(1);
+}
+
+// The verb that was being read when something was wrong: "users delete".
+const CLI::App* innermost(const CLI::App& app, std::string& path)
+{
+    const auto chosen = app.get_subcommands();
+    if (chosen.empty()) return &app;
+    path += " " + chosen.back()->get_name();
+    return innermost(*chosen.back(), path);
+}
+
+std::vector<std::string> verbs_of(const CLI::App& app)
+{
+    std::vector<std::string> names;
+    for (const auto* sub : app.get_subcommands([](const CLI::App* a) { return !a->get_group().empty(); }))
+        names.push_back(sub->get_name());
+    return names;
+}
+
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& known)
+{
+    const auto meant = policy::nearest(word, known);
+    return meant.empty() ? "" : "; did you mean " + meant + "?";
+}
+
+std::string unexpected(const CLI::App& root, const CLI::App& verb)
+{
+    const auto words = root.remaining(true);
+    const std::string word = words.empty() ? "" : words.front();
+    if (word.starts_with("-")) {
+        std::vector<std::string> flags;
+        for (const auto* app : {&verb, &root})
+            for (const auto* option : app->get_options())
+                for (const auto& name : option->get_lnames())
+                    flags.push_back("--" + name);
+        return "unknown option '" + word + "'" + did_you_mean(word.substr(0, word.find('=')), flags);
+    }
+    const auto verbs = verbs_of(verb);
+    const bool wants_verb = &verb == &root || verb.get_require_subcommand_min() > 0;
+    return (wants_verb ? "unknown command '" : "unexpected argument '") + word + "'" +
+           did_you_mean(word, verbs);
+}
+
+std::string missing(const CLI::App& verb, const CLI::Error& e)
+{
+    for (const auto* option : verb.get_options())
+        if (option->get_required() && option->count() == 0)
+            return (option->get_positional() ? "" : option->get_name() + " ") + option->get_type_name() +
+                   " is missing";
+    if (verb.get_require_subcommand_min() == 0 || !verb.get_subcommands().empty()) return e.what();
+    std::string list;
+    for (const auto& name : verbs_of(verb))
+        list += (list.empty() ? "" : ", ") + name;
+    return "a command is missing: " + list;
+}
+
+int report_usage(const CLI::App& app, const CLI::ParseError& e)
+{
+    std::string path = "exposure-agent";
+    const auto* verb = innermost(app, path);
+    const std::string kind = e.get_name();
+    std::string what = e.what();
+    if (!app.remaining(true).empty())
+        what = unexpected(app, *verb);
+    else if (kind == "ArgumentMismatch")
+        what = what.substr(0, what.find(':')) +
+               (what.find("missing") == std::string::npos ? " was given more than once" : " needs a value");
+    else if (kind == "RequiredError")
+        what = missing(*verb, e);
+    std::cerr << path << ": " << io::printable(what) << "\nSee: " << path << " --help\n";
+    return policy::exit_code::usage;
 }
 
 }  // namespace
@@ -254,15 +354,20 @@ int main(int argc, char** argv)
     add_catalog(app, s);
     try {
         app.parse(argc, argv);
+    } catch (const CLI::Success& e) {  // --help, --version
+        app.exit(e);
+        return flush_output() ? policy::exit_code::done : policy::exit_code::failed;
     } catch (const CLI::ParseError& e) {
-        return app.exit(e) == 0 ? policy::exit_code::done : policy::exit_code::usage;
+        return report_usage(app, e);
     }
     s.common.json = s.output == "json";
+    s.common.output = s.output;
     s.common.log_level = levels.at(s.level);
     s.common.log_format = formats.at(s.format);
     io::configure_log(s.common.log_level, s.common.log_format);
     try {
-        return s.verb();
+        const int code = s.verb();
+        return flush_output() || code != policy::exit_code::done ? code : policy::exit_code::failed;
     } catch (const std::exception& bug) {
         std::cerr << "exposure-agent: internal error: " << bug.what() << "\n";
         return policy::exit_code::failed;

@@ -1,16 +1,21 @@
+#include "agent/cli/output.hpp"
 #include "agent/cli/setup.hpp"
-#include "agent/cli/table.hpp"
 #include "agent/cli/verbs.hpp"
+#include "agent/io/log_format.hpp"
 #include "agent/reconcile/credentials.hpp"
 #include "agent/reconcile/preview.hpp"
 #include "agent/reconcile/run.hpp"
+#include "policy/about.hpp"
 #include "policy/dates.hpp"
 #include "policy/exit_code.hpp"
+#include "policy/explain.hpp"
 
 #include <boost/json.hpp>
 
 #include <algorithm>
 #include <iostream>
+
+// What the agent has decided: plan for everybody, explain for one user.
 
 namespace cli {
 namespace {
@@ -85,7 +90,7 @@ colour paint_of(const std::string& action)
 void print(const reconcile::preview& p, const credential_outlooks& credentials,
            const std::set<policy::user_name>& only, policy::instant now)
 {
-    table changes({"USER", "ACTION", "WHY"});
+    table changes({"USER", "ACTION", "REASON"});
     for (const auto& change : p.changes)
         if (shown(change.name, only))
             changes.add({{change.name.user.empty() ? change.name.exposure : change.name.text()},
@@ -96,7 +101,7 @@ void print(const reconcile::preview& p, const credential_outlooks& credentials,
             changes.add({{view.name.text()}, {"blocked", colour::red}, {view.sentence}});
     for (const auto& c : credentials)
         if (c.pending()) changes.add({{"credential " + c.name}, {"fetch", colour::yellow}, {c.sentence}});
-    std::cout << (changes.empty() ? "Nothing to do: platform and disk are as the file wants them.\n"
+    std::cout << (changes.empty() ? "No changes. The platform and this host match the configuration.\n"
                                   : changes.text());
     for (const auto& later : p.scheduled)
         if (shown(later.name, only))
@@ -105,18 +110,54 @@ void print(const reconcile::preview& p, const credential_outlooks& credentials,
                       << policy::format_utc(*later.next_at) << ")\n";
     for (const auto& s : p.unmanaged)
         if (s.keyless)
-            std::cout << "orphan: " << s.exposure << " " << s.remote_id
-                      << " carries our mark, but its key is not here: "
-                      << "`users delete " << s.exposure << " " << s.remote_id << "` if nobody uses it\n";
+            std::cout << s.exposure << ": user " << s.remote_id << " (" << io::printable(s.name)
+                      << ") carries this agent's marker, but its private key is not on this host. If nobody "
+                         "uses it, run: exposure-agent users delete "
+                      << s.exposure << " " << s.remote_id << "\n";
+}
+
+object to_json(const policy::explanation& e)
+{
+    object facts;
+    for (const auto& [name, fact] : e.facts)
+        facts[name] = fact;
+    array changers;
+    for (const auto& sentence : e.would_change)
+        changers.emplace_back(sentence);
+    return {{"schema", "exposure-agent.explain/v1"},
+            {"exposure", e.name.exposure},
+            {"name", e.name.user},
+            {"facts", std::move(facts)},
+            {"finding", policy::word_of(e.finding)},
+            {"reason", e.sentence},
+            {"blocked", e.blocked},
+            {"next", object{{"action", e.next.empty() ? value(nullptr) : value(e.next)},
+                            {"at", e.next_at ? value(policy::format_utc(*e.next_at)) : value(nullptr)}}},
+            {"would_change", std::move(changers)}};
+}
+
+void print(const policy::explanation& e)
+{
+    std::cout << e.name.text() << "\n\nFacts\n";
+    for (const auto& [name, fact] : e.facts)
+        std::cout << "  " << name << ": " << io::printable(fact) << "\n";
+    std::cout << "\nRule    " << policy::word_of(e.finding) << "\nReason  " << io::printable(e.sentence)
+              << "\nNext    " << (e.next.empty() ? "no action" : e.next)
+              << (e.next_at ? " at " + policy::format_utc(*e.next_at) : "") << "\n";
+    if (!e.would_change.empty()) std::cout << "\nWhat would change this\n";
+    for (const auto& sentence : e.would_change)
+        std::cout << "  - " << sentence << "\n";
 }
 
 }  // namespace
 
 int plan(const globals& common, const plan_options& options)
 {
-    const auto only = parse_names(options.names);
+    const auto desired = load_configuration(common);
+    if (!desired) return policy::exit_code::configuration;
+    const auto only = parse_names(options.names, *desired);
     if (!only) return report_failure(only.error());
-    return look(common, [&](service::application& app) -> io::awaitable<int> {
+    return look(desired, [&](service::application& app) -> io::awaitable<int> {
         auto& world = app.world();
         if (auto loaded = co_await world.load(); !loaded) co_return report_failure(loaded.error());
         if (auto known = reconcile::check_names(world, *only); !known)
@@ -126,9 +167,9 @@ int plan(const globals& common, const plan_options& options)
         if (only->empty())
             credentials = reconcile::look_at_credentials(app.desired(), app.paths(), app.clock().now());
         for (const auto& [exposure, failed] : preview.unreached)
-            std::cerr << "exposure-agent: " << failed.context << "\n";
+            report_failure(failed);
         if (common.json)
-            std::cout << boost::json::serialize(to_json(preview, credentials, *only)) << "\n";
+            print_json(to_json(preview, credentials, *only));
         else if (preview.unreached.size() < world.desired().exposures.size() ||
                  world.desired().exposures.empty())
             print(preview, credentials, *only, app.clock().now());
@@ -139,6 +180,28 @@ int plan(const globals& common, const plan_options& options)
             std::ranges::any_of(credentials, &reconcile::credential_outlook::pending);
         co_return pending&& options.detailed_exitcode ? policy::exit_code::changes_pending
                                                       : policy::exit_code::done;
+    });
+}
+
+int explain(const globals& common, const std::string& text)
+{
+    const auto desired = load_configuration(common);
+    if (!desired) return policy::exit_code::configuration;
+    const auto names = parse_names({text}, *desired);
+    if (!names) return report_failure(names.error());
+    return look(desired, [&](service::application& app) -> io::awaitable<int> {
+        auto& world = app.world();
+        if (auto loaded = co_await world.load(); !loaded) co_return report_failure(loaded.error());
+        if (auto known = reconcile::check_names(world, *names); !known)
+            co_return report_failure(known.error());
+        const auto preview = co_await reconcile::look_ahead(world);
+        const auto explained = policy::explain(world.desired(), world.observed(), world.stored(),
+                                               preview.plan, *names->begin(), app.clock().now());
+        if (common.json)
+            print_json(to_json(explained));
+        else
+            print(explained);
+        co_return policy::exit_code::done;
     });
 }
 

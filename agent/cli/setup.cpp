@@ -1,20 +1,26 @@
 #include "agent/cli/setup.hpp"
 
-#include "agent/cli/progress.hpp"
+#include "agent/cli/output.hpp"
 #include "agent/deploy/spool.hpp"
+#include "agent/io/log_format.hpp"
 #include "agent/service/control_client.hpp"
 #include "agent/service/operations.hpp"
 #include "config/load.hpp"
 #include "policy/exit_code.hpp"
+#include "policy/nearest.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/json.hpp>
 
+#include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <map>
+#include <system_error>
 #include <unistd.h>
 
 namespace cli {
@@ -22,6 +28,48 @@ namespace {
 
 constexpr auto daemon_patience = std::chrono::hours(24);  // its own limits end the work long before
 constexpr auto daemon_greeting = std::chrono::seconds(5);
+
+policy::failure wrong_usage(std::string sentence)
+{
+    return {.code = policy::errc::usage, .context = std::move(sentence), .kind = policy::retry::never};
+}
+
+std::vector<std::string> user_names(const policy::desired_state& desired)
+{
+    std::vector<std::string> names;
+    for (const auto& exposure : desired.exposures)
+        for (const auto& user : exposure.users)
+            names.push_back(exposure.name + "/" + user.name);
+    return names;
+}
+
+// By its name alone, by the beginning of it, or by one that is spelled nearly like it.
+std::string nearest_user(const std::string& text, const policy::desired_state& desired)
+{
+    std::vector<std::string> short_names;
+    for (const auto& exposure : desired.exposures)
+        for (const auto& user : exposure.users) {
+            if (user.name == text) return exposure.name + "/" + user.name;
+            short_names.push_back(user.name);
+        }
+    const auto full_names = user_names(desired);
+    for (std::size_t i = 0; i < short_names.size(); ++i)
+        if (!text.empty() && short_names[i].starts_with(text)) return full_names[i];
+    if (const auto near = policy::nearest(text, short_names); !near.empty())
+        return full_names[static_cast<std::size_t>(std::ranges::find(short_names, near) -
+                                                   short_names.begin())];
+    return policy::nearest(text, full_names);
+}
+
+// What this process may not open, root may.
+policy::failure explained(policy::failure failed)
+{
+    const std::string denied = std::generic_category().message(EACCES);
+    const auto at = failed.context.find(denied);
+    if (::geteuid() != 0 && at != std::string::npos)
+        failed.context = failed.context.substr(0, at) + "permission denied; run with sudo";
+    return failed;
+}
 
 // One answer, or none when no daemon runs here.
 policy::result<std::optional<boost::json::object>> ask_daemon(const policy::desired_state& desired,
@@ -54,6 +102,103 @@ std::filesystem::path spool_of_the_unit()
     return ours ? directory : std::filesystem::path();
 }
 
+constexpr std::size_t bar_width = 24;
+
+const char* doing(policy::action_kind kind)
+{
+    using policy::action_kind;
+    switch (kind) {
+        case action_kind::onboard:
+            return "onboarding";
+        case action_kind::issue:
+        case action_kind::submit:
+            return "requesting";
+        case action_kind::collect:
+            return "fetching";
+        case action_kind::prove:
+            return "verifying";
+        case action_kind::publish:
+            return "publishing";
+        case action_kind::deploy:
+            return "running hooks";
+        case action_kind::retire:
+        case action_kind::retire_surplus:
+        case action_kind::delete_before_replace:
+            return "retiring";
+        case action_kind::remove:
+        case action_kind::forget:
+            return "removing";
+        default:
+            return "updating";
+    }
+}
+
+// One line on a terminal that says how far a reconciliation has come; nothing anywhere else.
+class progress {
+public:
+    progress(const policy::desired_state&, bool wanted);
+
+    reconcile::step_listener listener();
+
+    // Clears the line.
+    void finish();
+
+private:
+    void begin(const policy::action&);
+    void end(const policy::action&, bool ok);
+    void draw(const std::string& text);
+
+    bool shown_;
+    std::size_t total_ = 0;
+    std::map<policy::user_name, bool> done_;  // users that a step was seen of; true: in place
+};
+
+progress::progress(const policy::desired_state& desired, bool wanted) : shown_(wanted && is_terminal(stderr))
+{
+    for (const auto& exposure : desired.exposures)
+        total_ += exposure.users.size();
+}
+
+reconcile::step_listener progress::listener()
+{
+    if (!shown_) return {};
+    return [this](const policy::action& step, const policy::result<void>* outcome) {
+        if (outcome)
+            end(step, outcome->has_value());
+        else
+            begin(step);
+    };
+}
+
+void progress::begin(const policy::action& step)
+{
+    if (!step.name.user.empty()) done_.try_emplace(step.name, false);
+    draw(std::string(doing(step.kind)) + " " +
+         (step.name.user.empty() ? step.name.exposure : step.name.text()));
+}
+
+void progress::end(const policy::action& step, bool ok)
+{
+    const bool in_place =
+        step.kind == policy::action_kind::publish || step.kind == policy::action_kind::deploy;
+    if (ok && in_place) done_[step.name] = true;
+}
+
+void progress::draw(const std::string& text)
+{
+    const auto done =
+        static_cast<std::size_t>(std::ranges::count_if(done_, [](const auto& user) { return user.second; }));
+    const auto total = std::max<std::size_t>({total_, done_.size(), 1});
+    const auto filled = done * bar_width / total;
+    std::cerr << "\r\033[K[" << std::string(filled, '#') << std::string(bar_width - filled, '.') << "] "
+              << done << "/" << total << "  " << text.substr(0, 48) << std::flush;
+}
+
+void progress::finish()
+{
+    if (shown_) std::cerr << "\r\033[K" << std::flush;
+}
+
 int run_here(const globals& common, std::shared_ptr<const policy::desired_state> desired,
              const std::string& verb, boost::json::object arguments)
 {
@@ -80,33 +225,55 @@ std::shared_ptr<const policy::desired_state> load_configuration(const globals& c
 {
     auto loaded = config::load(common.config, config::this_process());
     for (const auto& warning : loaded.warnings)
-        std::cerr << config::to_string(warning) << " (warning)\n";
+        std::cerr << io::printable(config::to_string(warning)) << " (warning)\n";
     for (const auto& mistake : loaded.mistakes)
-        std::cerr << config::to_string(mistake) << "\n";
+        std::cerr << io::printable(config::to_string(mistake)) << "\n";
     if (!loaded.state) return nullptr;
     return std::make_shared<const policy::desired_state>(std::move(*loaded.state));
 }
 
-policy::result<std::set<policy::user_name>> parse_names(const std::vector<std::string>& texts)
+policy::result<std::set<policy::user_name>> parse_names(const std::vector<std::string>& texts,
+                                                        const policy::desired_state& desired)
 {
     std::set<policy::user_name> names;
     for (const auto& text : texts) {
         const auto slash = text.find('/');
         if (slash == std::string::npos || slash == 0 || slash + 1 == text.size() ||
-            text.find('/', slash + 1) != std::string::npos)
-            return policy::failure{
-                .code = policy::errc::usage,
-                .context =
-                    "'" + text + "' is no name of a user: exposure/user is wanted, as `status` shows them",
-                .kind = policy::retry::never};
+            text.find('/', slash + 1) != std::string::npos) {
+            const auto meant = nearest_user(text, desired);
+            return wrong_usage("'" + io::printable(text) + "' is not a user name (EXPOSURE/USER)" +
+                               (meant.empty() ? "" : "; did you mean " + meant + "?"));
+        }
         names.insert({text.substr(0, slash), text.substr(slash + 1)});
     }
     return names;
 }
 
+policy::result<void> require_names(const std::vector<std::string>& texts, const std::string& verb,
+                                   const policy::desired_state& desired)
+{
+    if (!texts.empty()) return {};
+    const auto users = user_names(desired);
+    return wrong_usage(verb + " needs the name of a user. Run: exposure-agent " + verb + " " +
+                       (users.empty() ? "EXPOSURE/USER" : users.front()));
+}
+
+policy::result<policy::desired_exposure> find_exposure(const std::string& name,
+                                                       const policy::desired_state& desired)
+{
+    std::vector<std::string> known;
+    for (const auto& exposure : desired.exposures) {
+        if (exposure.name == name) return exposure;
+        known.push_back(exposure.name);
+    }
+    const auto meant = policy::nearest(name, known);
+    return wrong_usage("'" + io::printable(name) + "' is not an exposure of the configuration" +
+                       (meant.empty() ? "" : "; did you mean " + meant + "?"));
+}
+
 int report_failure(const policy::failure& failed)
 {
-    std::cerr << "exposure-agent: " << failed.context << "\n";
+    std::cerr << "exposure-agent: " << io::printable(explained(failed).context) << "\n";
     return policy::exit_code::of(failed.code);
 }
 
@@ -114,12 +281,12 @@ int show_answer(const globals& common, const boost::json::object& answer)
 {
     const int code = static_cast<int>(answer.at("exit").as_int64());
     if (common.json) {
-        std::cout << boost::json::serialize(answer) << "\n";
+        print_json(answer);
         return code;
     }
     auto& out = code == policy::exit_code::done ? std::cout : std::cerr;
     for (const auto& message : answer.at("messages").as_array())
-        out << message.as_string().c_str() << "\n";
+        out << io::printable(std::string_view(message.as_string())) << "\n";
     return code;
 }
 
@@ -127,6 +294,12 @@ int perform(const globals& common, const std::string& verb, boost::json::object 
 {
     const auto desired = load_configuration(common);
     if (!desired) return policy::exit_code::configuration;
+    return perform(common, desired, verb, std::move(arguments));
+}
+
+int perform(const globals& common, std::shared_ptr<const policy::desired_state> desired,
+            const std::string& verb, boost::json::object arguments)
+{
     auto answer = ask_daemon(*desired, verb, arguments, daemon_patience);
     if (!answer) return report_failure(answer.error());
     if (*answer) return show_answer(common, **answer);
@@ -137,6 +310,12 @@ int look(const globals& common, std::function<io::awaitable<int>(service::applic
 {
     const auto desired = load_configuration(common);
     if (!desired) return policy::exit_code::configuration;
+    return look(desired, std::move(work));
+}
+
+int look(std::shared_ptr<const policy::desired_state> desired,
+         std::function<io::awaitable<int>(service::application&)> work)
+{
     const auto daemon = ask_daemon(*desired, "ping", {}, daemon_greeting);
     if (!daemon) return report_failure(daemon.error());
     service::application_options options;

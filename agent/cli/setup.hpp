@@ -20,8 +20,16 @@ namespace cli {
 // The configuration; none after every mistake was printed to standard error.
 std::shared_ptr<const policy::desired_state> load_configuration(const globals&);
 
-// "exposure/user" each. errc::usage for any other text.
-policy::result<std::set<policy::user_name>> parse_names(const std::vector<std::string>&);
+// EXPOSURE/USER each. errc::usage for any other text, with the user that was probably meant.
+policy::result<std::set<policy::user_name>> parse_names(const std::vector<std::string>&,
+                                                        const policy::desired_state&);
+
+// errc::usage when there is none: "rotate needs the name of a user, for example: ...".
+policy::result<void> require_names(const std::vector<std::string>&, const std::string& verb,
+                                   const policy::desired_state&);
+
+// The exposure of that name; errc::usage, with the one that was probably meant.
+policy::result<policy::desired_exposure> find_exposure(const std::string& name, const policy::desired_state&);
 
 // Prints the failure and gives its exit code.
 int report_failure(const policy::failure&);
@@ -29,6 +37,8 @@ int report_failure(const policy::failure&);
 // Runs a verb that changes something: by the daemon when one runs here, else in this process under the lock.
 // Prints what came out, gives its exit code.
 int perform(const globals&, const std::string& verb, boost::json::object arguments);
+int perform(const globals&, std::shared_ptr<const policy::desired_state>, const std::string& verb,
+            boost::json::object arguments);
 
 // Prints an operation's answer: JSON, or its messages.
 int show_answer(const globals&, const boost::json::object& answer);
@@ -36,5 +46,7 @@ int show_answer(const globals&, const boost::json::object& answer);
 // Runs `work` in an application that only looks: bearer tokens come from the daemon when one runs; otherwise
 // the state directory is taken, because a refresh may be due.
 int look(const globals&, std::function<io::awaitable<int>(service::application&)> work);
+int look(std::shared_ptr<const policy::desired_state>,
+         std::function<io::awaitable<int>(service::application&)> work);
 
 }  // namespace cli

@@ -1,6 +1,7 @@
+#include "agent/cli/output.hpp"
 #include "agent/cli/setup.hpp"
-#include "agent/cli/table.hpp"
 #include "agent/cli/verbs.hpp"
+#include "agent/io/log_format.hpp"
 #include "agent/reconcile/run.hpp"
 #include "agent/service/credentials_view.hpp"
 #include "agent/service/status_view.hpp"
@@ -54,16 +55,20 @@ void add_row(table& users, const policy::standing& s, policy::instant now)
 std::string next_attempt(const std::optional<policy::instant>& at, policy::instant now)
 {
     if (!at) return "";
-    return *at <= now ? " (next attempt now)" : " (next attempt in " + until(at, now) + ")";
+    return *at <= now ? "; next retry now" : "; next retry in " + until(at, now);
+}
+
+void say(const std::string& sentence)
+{
+    std::cout << io::printable(sentence) << "\n";
 }
 
 void print_login(const platform::login_status& login)
 {
-    if (login.state == platform::login_state::required)
-        std::cout << "login required: "
-                  << (login.sentence.empty() ? "say `exposure-agent login`" : login.sentence) << "\n";
-    else if (!login.sentence.empty())
-        std::cout << "login: " << login.sentence << "\n";
+    if (!login.sentence.empty())
+        say(policy::about("login", login.sentence));
+    else if (login.state == platform::login_state::required)
+        say("Not logged in. Run: exposure-agent login");
 }
 
 // What keeps a whole exposure waiting is said once, not for each of its users.
@@ -74,27 +79,38 @@ void print_user(const policy::standing& s, const std::vector<service::exposure_v
         return e.name == s.name.exposure && !s.last_error.empty() && e.last_error == s.last_error;
     });
     if (!said && (s.attention || !s.last_error.empty()))
-        std::cout << policy::about(s.name, s.last_error.empty() ? s.sentence : s.last_error)
-                  << next_attempt(s.next_attempt, now) << "\n";
+        say(policy::about(s.name, s.last_error.empty() ? s.sentence : s.last_error) +
+            next_attempt(s.next_attempt, now));
     for (const auto& r : s.retiring)
-        std::cout << s.name.text() << ": " << r.common_name << " is deleted "
-                  << (r.delete_at <= now ? "with the next pass" : "in " + until(r.delete_at, now)) << "\n";
+        say(s.name.text() + ": " + r.common_name + " will be deleted " +
+            (r.delete_at <= now ? "in the next pass" : "in " + until(r.delete_at, now)));
+}
+
+// "2 of 2 users up to date, 1 being removed".
+void print_summary(const std::vector<policy::standing>& users)
+{
+    const auto removing = static_cast<std::size_t>(
+        std::ranges::count(users, policy::user_state::removing, &policy::standing::state));
+    const auto well = static_cast<std::size_t>(std::ranges::count_if(users, [](const policy::standing& s) {
+        return s.state == policy::user_state::valid && !s.attention;
+    }));
+    say(std::to_string(well) + " of " + policy::count(users.size() - removing, "user") + " up to date" +
+        (removing == 0 ? "" : ", " + std::to_string(removing) + " being removed"));
 }
 
 void print_remarks(const service::status_view& view, policy::instant now)
 {
-    if (!view.disk.empty()) std::cout << view.disk << "\n";
+    if (!view.disk.empty()) say(view.disk);
     print_login(view.login);
     for (const auto& e : view.exposures) {
-        if (!e.incident.empty()) std::cout << policy::about("exposure " + e.name, e.incident) << "\n";
+        if (!e.incident.empty()) say(policy::about("exposure " + e.name, e.incident));
         if (!e.last_error.empty())
-            std::cout << policy::about("exposure " + e.name, e.last_error)
-                      << next_attempt(e.next_attempt, now) << "\n";
+            say(policy::about("exposure " + e.name, e.last_error) + next_attempt(e.next_attempt, now));
     }
     for (const auto& s : view.users)
         print_user(s, view.exposures, now);
     for (const auto& c : view.credentials)
-        if (!c.last_error.empty()) std::cout << policy::about("credential " + c.name, c.last_error) << "\n";
+        if (!c.last_error.empty()) say(policy::about("credential " + c.name, c.last_error));
 }
 
 void print(const service::status_view& view, policy::instant now)
@@ -105,8 +121,9 @@ void print(const service::status_view& view, policy::instant now)
     std::cout << users.text();
     table credentials({"CREDENTIAL", "STATE", "UPDATED"});
     for (const auto& c : view.credentials)
-        credentials.add({{c.name}, {c.state}, {c.updated_at ? policy::format_utc(*c.updated_at) : "-"}});
+        credentials.add({{c.name}, {c.state}, {time_or_dash(c.updated_at)}});
     std::cout << credentials.text();
+    print_summary(view.users);
     print_remarks(view, now);
 }
 
@@ -135,7 +152,7 @@ io::awaitable<int> show_once(service::application& app, const globals& common, c
     view.disk = service::disk_trouble(app.paths());
     keep_only(view, only);
     if (common.json)
-        std::cout << boost::json::serialize(service::to_json(view)) << std::endl;
+        print_json(service::to_json(view));
     else
         print(view, now);
     co_return options.check&& service::needs_attention(view) ? policy::exit_code::failed
@@ -158,10 +175,10 @@ io::awaitable<int> show(service::application& app, const globals& common, const 
 
 int status(const globals& common, const status_options& options)
 {
-    const auto only = parse_names(options.names);
-    if (!only) return report_failure(only.error());
     const auto desired = load_configuration(common);
     if (!desired) return policy::exit_code::configuration;
+    const auto only = parse_names(options.names, *desired);
+    if (!only) return report_failure(only.error());
     service::application app(desired);
     int code = policy::exit_code::failed;
     app.run([](service::application& a, const globals& c, const status_options& o,

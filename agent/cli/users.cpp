@@ -1,8 +1,9 @@
+#include "agent/cli/output.hpp"
 #include "agent/cli/setup.hpp"
-#include "agent/cli/table.hpp"
 #include "agent/cli/verbs.hpp"
 #include "agent/io/async.hpp"
 #include "agent/reconcile/look.hpp"
+#include "policy/about.hpp"
 #include "policy/dates.hpp"
 #include "policy/exit_code.hpp"
 
@@ -77,7 +78,8 @@ io::awaitable<int> list_users(service::application& app, policy::desired_exposur
 {
     const auto seen = co_await reconcile::look(app.api(), exposure, {}, app.clock().now());
     if (seen.error) co_return report_failure(*seen.error);
-    if (seen.instances.empty()) std::cerr << "exposure " << exposure.name << ": the tenant has no instance\n";
+    if (seen.instances.empty())
+        std::cerr << "exposure " << exposure.name << ": the tenant has no service instance\n";
     for (const auto& user : seen.users)
         into.push_back(classify(app.world().stored(), exposure.name, user));
     co_return policy::exit_code::done;
@@ -89,17 +91,6 @@ int overall(const std::vector<int>& codes)
     namespace code = policy::exit_code;
     const int worst = codes.empty() ? code::done : std::ranges::max(codes);
     return worst == code::unreachable && std::ranges::count(codes, code::done) > 0 ? code::failed : worst;
-}
-
-const policy::desired_exposure* find_exposure(const policy::desired_state& desired, const std::string& name)
-{
-    const auto found = std::ranges::find(desired.exposures, name, &policy::desired_exposure::name);
-    return found == desired.exposures.end() ? nullptr : &*found;
-}
-
-policy::failure no_such_exposure(const std::string& name)
-{
-    return {.code = policy::errc::usage, .context = name + ": the configuration names no such exposure"};
 }
 
 void print(const std::vector<listed_user>& rows)
@@ -136,15 +127,14 @@ io::awaitable<int> delete_one(service::application& app, platform::exposure_addr
 io::awaitable<int> delete_users(service::application& app, const globals& common,
                                 const users_delete_options& options)
 {
-    const auto* found = find_exposure(app.desired(), options.exposure);
-    if (!found) co_return report_failure(no_such_exposure(options.exposure));
+    const auto found = find_exposure(options.exposure, app.desired());
+    if (!found) co_return report_failure(found.error());
     const auto exposure = *found;
     if (auto loaded = co_await app.world().load(); !loaded) co_return report_failure(loaded.error());
     if (app.world().stored().cloned)
-        co_return report_failure(
-            {.code = policy::errc::refused,
-             .context =
-                 "the state directory comes from another machine: nothing is deleted before `takeover`"});
+        co_return report_failure({.code = policy::errc::refused,
+                                  .context = "this state directory was copied from another machine; nothing "
+                                             "is deleted until you run: exposure-agent takeover"});
     const auto seen = co_await reconcile::look(app.api(), exposure, {}, app.clock().now());
     if (seen.error) co_return report_failure(*seen.error);
 
@@ -152,18 +142,18 @@ io::awaitable<int> delete_users(service::application& app, const globals& common
     for (const auto& id : options.ids) {
         const auto user = std::ranges::find(seen.users, id, &policy::remote_user::id);
         if (user == seen.users.end())
-            co_return report_failure(
-                {.code = policy::errc::not_found,
-                 .context = "exposure " + options.exposure + " has no user " + id + "; nothing was deleted"});
+            co_return report_failure({.code = policy::errc::not_found,
+                                      .context = options.exposure + ": no user has the id " + id +
+                                                 "; nothing was deleted. Run: exposure-agent users " +
+                                                 options.exposure});
         rows.push_back(classify(app.world().stored(), exposure.name, *user));
     }
     if (!options.yes) {
         print(rows);
-        if (!confirmed("Delete " + std::to_string(rows.size()) + " user(s) and their certificates?",
-                       common.no_input))
+        if (!confirmed("Delete " + policy::count(rows.size(), "user") + " on the platform?", common.no_input))
             co_return report_failure(
                 {.code = policy::errc::usage,
-                 .context = "not confirmed, nothing was deleted (say --yes where nobody can be asked)"});
+                 .context = "not confirmed, nothing was deleted; add --yes to delete without a question"});
     }
     int worst = policy::exit_code::done;
     for (const auto& row : rows)
@@ -177,8 +167,9 @@ io::awaitable<int> delete_users(service::application& app, const globals& common
 int users(const globals& common, const std::string& only)
 {
     return look(common, [&](service::application& app) -> io::awaitable<int> {
-        if (!only.empty() && !find_exposure(app.desired(), only))
-            co_return report_failure(no_such_exposure(only));
+        if (!only.empty())
+            if (auto known = find_exposure(only, app.desired()); !known)
+                co_return report_failure(known.error());
         if (auto loaded = co_await app.world().load(); !loaded) co_return report_failure(loaded.error());
         std::vector<listed_user> rows;
         std::vector<int> codes;

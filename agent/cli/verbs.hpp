@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-// The verbs of the command line (contract section 4), one file each. They give the exit code.
+// The verbs of the command line (contract section 4), one file a family. They give the exit code.
 
 namespace cli {
 
@@ -16,24 +16,25 @@ struct globals {
     std::string config = "/etc/exposure-agent/agent.yaml";
     io::severity log_level = io::severity::info;
     io::log_format log_format = io::log_format::automatic;
+    std::string output = "text";
     bool json = false;  // --output json
     bool no_input = false;
 };
 
 struct run_options {
-    std::string deploy = "direct";  // or "unit": root's helper runs the hooks
+    std::string deploy = "direct";  // or "unit": exposure-agent-deploy.service runs the hooks
     std::string spool_directory = deploy::default_spool_directory;
 };
 
 struct reconcile_options {
     std::vector<std::string> names;
-    std::string timeout;
+    std::optional<std::string> timeout;
     bool accept_loss = false;
 };
 
 struct rotate_options {
     std::vector<std::string> names;
-    std::string timeout;
+    std::optional<std::string> timeout;
     bool retire_now = false;
 };
 
@@ -63,7 +64,7 @@ struct users_delete_options {
 struct deploy_options {
     std::vector<std::string> names;
     bool force = false;
-    bool spool = false;  // root's helper: names from the spool
+    bool spool = false;  // as exposure-agent-deploy.service: users from the spool
     std::string spool_directory = deploy::default_spool_directory;
 };
 

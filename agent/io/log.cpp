@@ -18,6 +18,8 @@ namespace {
 
 enum class sink { terminal, colour_terminal, prefixed, text, json, journal };
 
+constexpr const char* clear_line = "\r\033[K";  // of a progress bar, which is drawn again
+
 // Chosen at start, before any thread; a line is one write(2), so that lines never mix.
 struct log_settings {
     severity threshold = severity::info;
@@ -95,7 +97,8 @@ void write_record(const log_record& record)
 {
     const auto to = settings().to;
     if (to == sink::journal && send_to_journal(record)) return;
-    const auto line = line_for(to, record) + "\n";
+    const bool on_screen = to == sink::terminal || to == sink::colour_terminal;
+    const auto line = (on_screen ? clear_line : "") + line_for(to, record) + "\n";
     // A log that cannot be written has nobody left to tell.
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }

@@ -15,7 +15,8 @@ namespace reconcile {
 struct user_report {
     policy::user_name name;
     bool converged = false;
-    std::string sentence;  // of what it waits for, or what failed
+    std::string sentence;   // of what it waits for, or what failed
+    bool removing = false;  // the file does not name it any more
 
     bool operator==(const user_report&) const = default;
 };

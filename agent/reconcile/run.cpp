@@ -1,6 +1,8 @@
 #include "agent/reconcile/run.hpp"
 
 #include "agent/io/async.hpp"
+#include "agent/io/log.hpp"
+#include "policy/nearest.hpp"
 #include "policy/user_index.hpp"
 
 #include <algorithm>
@@ -11,6 +13,7 @@ namespace reconcile {
 namespace {
 
 constexpr std::size_t parallel_exposures = 64;
+constexpr auto wait_report_every = std::chrono::minutes(1);
 
 void forget_backoffs(world& w, const std::string& exposure, const std::set<policy::user_name>& only)
 {
@@ -42,8 +45,10 @@ bool is_waiting_by_choice(policy::reason why)
 user_report judge(const policy::user_index& all, const policy::outlook& view,
                   const std::map<policy::user_name, std::string>& failed)
 {
-    user_report user{
-        .name = view.name, .converged = is_waiting_by_choice(view.finding), .sentence = view.sentence};
+    user_report user{.name = view.name,
+                     .converged = is_waiting_by_choice(view.finding),
+                     .sentence = view.sentence,
+                     .removing = view.finding == policy::reason::not_in_file};
     const auto stored = all.stored.users.find(view.name);
     if (stored != all.stored.users.end()) {
         const auto* current = stored->second.find(stored->second.current);
@@ -59,6 +64,42 @@ user_report judge(const policy::user_index& all, const policy::outlook& view,
     return user;
 }
 
+std::string did_you_mean(const world& w, const policy::user_name& name)
+{
+    std::vector<std::string> known;
+    for (const auto& exposure : w.desired().exposures)
+        for (const auto& user : exposure.users)
+            known.push_back(policy::user_name{exposure.name, user.name}.text());
+    const auto meant = policy::nearest(name.text(), known);
+    return meant.empty() ? "" : "; did you mean " + meant + "?";
+}
+
+// A person who waits for minutes is told what for, once a minute.
+class wait_reporter {
+public:
+    wait_reporter(std::string exposure, policy::instant start)
+        : exposure_(std::move(exposure)), told_at_(start)
+    {
+    }
+
+    void report(const pass_outcome& last, const std::set<policy::user_name>& only, policy::instant now)
+    {
+        if (now - told_at_ < wait_report_every) return;
+        told_at_ = now;
+        if (last.observe_failed)
+            return io::log(io::severity::info, "waiting: " + last.observe_failed->context);
+        for (const auto& view : last.plan.users)
+            if (view.name.exposure == exposure_ && (only.empty() || only.contains(view.name)) &&
+                !is_waiting_by_choice(view.finding))
+                io::log(io::severity::info, {}, {view.name.exposure, view.name.user, {}},
+                        "waiting: " + view.sentence);
+    }
+
+private:
+    std::string exposure_;
+    policy::instant told_at_;
+};
+
 // Passes over one exposure until there is nothing to wait for, or time is over.
 io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options options,
                                  policy::instant deadline, exposure_guard guard, step_listener listener,
@@ -68,12 +109,14 @@ io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options op
     if (guard) taken = co_await guard(exposure);
     forget_backoffs(w, exposure, options.only);
     exposure_pass pass(w, exposure, std::move(listener));
+    wait_reporter waits(exposure, w.outside().clock.now());
     pass_outcome last;
     for (;;) {
         last = co_await pass.run(options);
         if (!last.soon ||
             w.outside().clock.now() + std::chrono::ceil<policy::duration>(*last.soon) > deadline)
             break;
+        waits.report(last, options.only, w.outside().clock.now());
         if (auto slept = co_await w.outside().clock.sleep_for(*last.soon); !slept) break;
     }
     if (last.observe_failed)
@@ -112,7 +155,7 @@ policy::result<void> check_names(const world& w, const std::set<policy::user_nam
         if (!w.wanted(name) && !w.stored().users.contains(name))
             return policy::failure{
                 .code = policy::errc::usage,
-                .context = name.text() + ": the configuration names no such user (exposure/user)",
+                .context = name.text() + " is not a user of the configuration" + did_you_mean(w, name),
                 .kind = policy::retry::never};
     return {};
 }

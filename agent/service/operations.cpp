@@ -46,6 +46,16 @@ object done(std::string message)
     return {{"exit", 0}, {"messages", array{boost::json::string(message)}}};
 }
 
+// "2 of 2 users up to date, 1 being removed"
+std::string up_to_date(const std::vector<reconcile::user_report>& users)
+{
+    const auto removing =
+        static_cast<std::size_t>(std::ranges::count_if(users, &reconcile::user_report::removing));
+    const auto staying = users.size() - removing;
+    return std::to_string(staying) + " of " + policy::count(staying, "user") + " up to date" +
+           (removing == 0 ? "" : ", " + std::to_string(removing) + " being removed");
+}
+
 object answer_of(const reconcile::report& report)
 {
     array messages;
@@ -64,9 +74,7 @@ object answer_of(const reconcile::report& report)
     }
     for (const auto& [name, failed] : report.credentials)
         messages.emplace_back(policy::about("credential " + name, failed.context));
-    if (messages.empty())
-        messages.emplace_back(std::to_string(report.users.size()) +
-                              (report.users.size() == 1 ? " user is" : " users are") + " as the file wants");
+    if (messages.empty()) messages.emplace_back(up_to_date(report.users));
     return {{"schema", "exposure-agent.reconcile/v1"},
             {"exit", reconcile::exit_code(report)},
             {"users", std::move(users)},
@@ -104,7 +112,7 @@ io::awaitable<object> operations::perform(std::string verb, object arguments)
     if (verb == "logout") co_return co_await logout();
     if (verb == "ping") co_return done("here");
     co_return service::answer_of(
-        policy::failure{.code = policy::errc::usage, .context = "there is no operation " + verb});
+        policy::failure{.code = policy::errc::usage, .context = "unknown operation " + verb});
 }
 
 io::awaitable<object> operations::reconcile(object arguments)
@@ -138,11 +146,13 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
 io::awaitable<object> operations::rotate(object arguments)
 {
     const auto only = names_of(arguments);
+    if (auto known = reconcile::check_names(app_.world(), only); !known)
+        co_return service::answer_of(known.error());
     for (const auto& name : only)
         if (!app_.world().wanted(name))
             co_return service::answer_of(policy::failure{
                 .code = policy::errc::usage,
-                .context = name.text() + ": the configuration names no such user (exposure/user)"});
+                .context = name.text() + " is being removed: the configuration does not name it any more"});
     for (const auto& name : only) {
         if (!app_.world().stored().users.contains(name)) continue;
         ask_for_rotation(app_.world().user(name), flag(arguments, "retire_now"), app_.clock().now());
@@ -161,10 +171,9 @@ io::task<void> operations::put_back(policy::user_name name)
     const auto* before =
         found == world.stored().users.end() ? nullptr : found->second.find(found->second.previous);
     if (!world.wanted(name) || !before || !before->certificate || before->missing_since)
-        co_return policy::failure{
-            .code = policy::errc::usage,
-            .context = name.text() + ": there is no generation before that could be put back",
-            .kind = policy::retry::never};
+        co_return policy::failure{.code = policy::errc::usage,
+                                  .context = name.text() + ": no previous certificate to return to",
+                                  .kind = policy::retry::never};
     const auto g = *before;
     const platform::exposure_address address{.name = name.exposure,
                                              .variant = g.where.variant,
@@ -176,7 +185,7 @@ io::task<void> operations::put_back(policy::user_name name)
         co_return policy::failure{
             .code = policy::errc::refused,
             .context = name.text() + ": the user of generation " + g.id +
-                       " is gone from the platform, its certificate opens nothing; say `rotate`",
+                       " no longer exists on the platform. Run: exposure-agent rotate " + name.text(),
             .kind = policy::retry::never};
     reconcile::executor executor(world);
     const policy::action step{.kind = policy::action_kind::publish,
@@ -205,7 +214,7 @@ io::awaitable<object> operations::rollback(object arguments)
     auto& messages = answer["messages"].as_array();
     for (const auto& name : only)
         messages.insert(messages.begin(),
-                        boost::json::value(name.text() + ": the generation before is back in use"));
+                        boost::json::value(name.text() + ": the previous certificate is in use again"));
     co_return answer;
 }
 
@@ -236,10 +245,10 @@ io::awaitable<object> operations::deploy(object arguments)
             messages.emplace_back(passed.error().context);
             answer["exit"] = 1;
         } else {
-            messages.emplace_back(name.text() + ": hooks passed");
+            messages.emplace_back(name.text() + ": hooks succeeded");
         }
     }
-    if (messages.empty()) messages.emplace_back("no hooks are pending");
+    if (messages.empty()) messages.emplace_back("No hooks are pending.");
     answer["messages"] = std::move(messages);
     co_return answer;
 }

@@ -581,11 +581,11 @@ class PeopleTest(DaemonCase):
         agent.run("reconcile", expect=0)
         agent.run("rotate", "logs/one", expect=0)
         self.assertRegex(agent.run("status", expect=0).stdout,
-                         r"logs/one: logs-orion-123-one-\w{8} is deleted in (2 h|119 min)\n")
+                         r"logs/one: logs-orion-123-one-\w{8} will be deleted in (2 h|119 min)\n")
         agent.settings["exposures"][0]["users"][0]["rotation"]["retire_after"] = "0s"
         agent.write_config()
         said = agent.run("status", expect=0).stdout
-        self.assertRegex(said, r"logs/one: logs-orion-123-one-\w{8} is deleted with the next pass\n")
+        self.assertRegex(said, r"logs/one: logs-orion-123-one-\w{8} will be deleted in the next pass\n")
         self.assertNotIn("in now", said)
 
     def test_nothing_is_said_twice(self):

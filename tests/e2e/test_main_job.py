@@ -478,7 +478,7 @@ class OutputTest(MainJobCase):
         self.assertEqual((token["schema"], token["login"], token["source"]), ("exposure-agent.token/v1", "ok", "oauth"))
         self.assert_keys(token, "access_token_expires_at", "last_refresh_at")
         self.assertRegex(token["access_token_expires_at"], TIME)
-        self.assertEqual(agent.run("check", expect=0).stdout, f"{agent.config_file}: ok (1 exposures, 2 users)\n")
+        self.assertEqual(agent.run("check", expect=0).stdout, f"{agent.config_file}: ok (1 exposure, 2 users)\n")
 
     def test_explain(self):
         agent = self.served(user("siem"))

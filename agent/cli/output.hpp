@@ -1,0 +1,61 @@
+#pragma once
+
+#include "policy/time.hpp"
+
+#include <boost/json/object.hpp>
+#include <boost/json/value.hpp>
+
+#include <cstdio>
+#include <optional>
+#include <string>
+#include <vector>
+
+// What people and programs get to see: tables, colour, questions, JSON.
+
+namespace cli {
+
+bool is_terminal(std::FILE*);
+
+enum class colour { none, green, yellow, red };
+
+// The text in colour, when standard output is a terminal and NO_COLOR is not set.
+std::string painted(const std::string& text, colour);
+
+// Asks on the terminal; false without one, or with --no-input.
+bool confirmed(const std::string& question, bool no_input);
+
+struct cell {
+    std::string text;
+    colour paint = colour::none;
+};
+
+// Columns as wide as their widest cell, two blanks between them. Nothing in a cell can control a terminal.
+class table {
+public:
+    explicit table(std::vector<std::string> header);
+
+    void add(std::vector<cell> row);
+    bool empty() const { return rows_.size() <= 1; }
+
+    // With a line end after every row; nothing when there is no row.
+    std::string text() const;
+
+private:
+    std::vector<std::vector<cell>> rows_;
+};
+
+// "-" where there is no value.
+std::string text_or_dash(const std::string&);
+std::string time_or_dash(const std::optional<policy::instant>&);
+
+// null where there is no value.
+boost::json::value text_or_null(const std::string&);
+boost::json::value time_or_null(const std::optional<policy::instant>&);
+
+// One line of JSON on standard output.
+void print_json(const boost::json::object&);
+
+// Flushes standard output. False, after a message, when not everything could be written.
+bool flush_output();
+
+}  // namespace cli
