@@ -12,7 +12,7 @@ policy::desired_credential read_credential(const layers& credential, findings& f
     read.action = credential.text("action", {});
     read.interval = credential.duration("interval", read.interval);
     read.file = output.path("file").value_or("");
-    read.format = output.word("format", policy::values_format_from, read.format);
+    read.format = output.word("format", policy::from_word<policy::values_format>, read.format);
     read.access = read_access(output, found);
     read.hooks = read_hooks(credential, found);
     if (const auto* elements = credential.find("elements"))

@@ -4,11 +4,6 @@
 namespace config {
 namespace {
 
-std::optional<policy::csr_encoding> encoding_from(const std::string& text) noexcept
-{
-    return text == "der" ? policy::csr_encoding::der : policy::csr_encoding::pem;
-}
-
 std::optional<policy::business_group> read_group(const layers& exposure, const std::string& tenant,
                                                  findings& found)
 {
@@ -27,14 +22,16 @@ policy::desired_exposure read_exposure(const layers& exposure, const layers& def
 {
     policy::desired_exposure read;
     read.name = exposure.text("name", {});
-    read.variant = exposure.word("variant", policy::variant_from, read.variant);
+    read.variant = exposure.word("variant", policy::from_word<policy::variant>, read.variant);
     read.base_url = exposure.url("base_url");
     read.tenant = exposure.text("tenant", {});
     read.group = read_group(exposure, read.tenant, found);
     read.create_instance = exposure.boolean("create_instance", read.create_instance);
-    read.encoding = exposure.word("csr_encoding", encoding_from, read.encoding);
+    read.encoding = exposure.word("csr_encoding", policy::from_word<policy::csr_encoding>, read.encoding);
     read.broker = exposure.text("broker", {});
     read.broker_ca_file = exposure.path("broker_ca_file");
+    read.group_fields =
+        exposure.word("group_fields", policy::from_word<policy::group_fields>, read.group_fields);
     read.topic = exposure.text("topic", std::string(policy::prefix_of(read.variant)) + "-" + read.tenant);
 
     const auto inherited = exposure.in("defaults").over(defaults);

@@ -23,6 +23,8 @@ namespace formats {
 
 // Texts
 extern const format text;      // one line
+extern const format scope;     // of OAuth: words with single blanks between them
+extern const format username;  // of HTTP Basic authentication
 extern const format note;      // one line or nothing
 extern const format argument;  // of a command: may be empty, may have several lines
 extern const format name;
@@ -41,6 +43,7 @@ extern const format directory;  // a path that is not /
 extern const format https_url;  // http for loopback only
 extern const format api_url;    // https_url without /api/v1, which is appended
 extern const format proxy_url;
+extern const format webhook_url;  // https_url that may have a query
 extern const format brokers;
 extern const format listen;
 
@@ -61,6 +64,7 @@ extern const format variant;
 extern const format strategy;
 extern const format file_format;
 extern const format csr_encoding;
+extern const format group_fields;
 extern const format values_format;
 
 }  // namespace formats

@@ -35,6 +35,20 @@ std::string https_fault(const node& value, const format&)
                                       : "must begin with https://; plain http is for loopback hosts only";
 }
 
+// A token may stand in its path or query.
+std::string webhook_fault(const node& value, const format& self)
+{
+    const auto query = value.text.find('?');
+    node address = value;
+    address.text.resize(std::min(query, address.text.size()));
+    if (auto fault = https_fault(address, self); !fault.empty()) return fault;
+    const auto rest = std::string_view(value.text).substr(address.text.size());
+    const bool clean = std::all_of(rest.begin(), rest.end(), [](char c) {
+        return c > ' ' && c < 0x7f && std::string_view("#\"<>\\^`{|}").find(c) == std::string_view::npos;
+    });
+    return clean ? "" : "is not a valid address; write it as https://HOST/PATH?QUERY";
+}
+
 std::string api_fault(const node& value, const format& self)
 {
     if (auto fault = https_fault(value, self); !fault.empty()) return fault;
@@ -80,6 +94,7 @@ namespace formats {
 
 const format https_url = {.fault = https_fault, .pattern = "^[Hh][Tt][Tt][Pp][Ss]?://[^?#@\\s]+$"};
 const format api_url = {.fault = api_fault, .pattern = https_url.pattern};
+const format webhook_url = {.fault = webhook_fault, .pattern = "^[Hh][Tt][Tt][Pp][Ss]?://[^#@\\s]+$"};
 const format proxy_url = {.fault = proxy_fault, .pattern = "^[Hh][Tt][Tt][Pp]://[^?#@\\s]+$"};
 const format brokers = {.fault = brokers_fault, .pattern = "^[^\\s,]+:[0-9]+(,[^\\s,]+:[0-9]+)*$"};
 const format listen = {.fault = listen_fault, .pattern = "^(unix:/.+|.+:[0-9]+)$"};

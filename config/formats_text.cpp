@@ -27,6 +27,29 @@ std::string note_fault(const node& value, const format& self)
     return value.text.empty() ? "" : text_fault(value, self);
 }
 
+// RFC 6749 section 3.3
+std::string scope_fault(const node& value, const format& self)
+{
+    if (auto fault = text_fault(value, self); !fault.empty()) return fault;
+    const std::string_view text = value.text;
+    const bool words = text.front() != ' ' && text.back() != ' ' && text.find("  ") == text.npos;
+    const bool clean = std::all_of(text.begin(), text.end(),
+                                   [](char c) { return c >= ' ' && c < 0x7f && c != '"' && c != '\\'; });
+    return words && clean ? ""
+                          : "is not a valid scope; write words separated by single spaces, as in openid "
+                            "offline_access";
+}
+
+// RFC 7617 section 2
+std::string username_fault(const node& value, const format& self)
+{
+    if (auto fault = text_fault(value, self); !fault.empty()) return fault;
+    return value.text.find(':') == value.text.npos
+               ? ""
+               : "contains a colon; write the user name alone, and name the "
+                 "source of the password in `password`";
+}
+
 std::string argument_fault(const node& value, const format&)
 {
     const auto bad = std::any_of(value.text.begin(), value.text.end(), [](unsigned char c) {
@@ -96,6 +119,8 @@ namespace formats {
 
 const format text = {.fault = text_fault};
 const format note = {.fault = note_fault};
+const format scope = {.fault = scope_fault};
+const format username = {.fault = username_fault, .pattern = "^[^:]+$"};
 const format argument = {.fault = argument_fault};
 const format name = {.fault = name_fault<is_name, name_wanted>, .pattern = "^[a-z0-9-]{0,63}[a-z0-9]$"};
 const format owner = {.fault = name_fault<is_owner, owner_wanted>, .pattern = "^[A-Za-z0-9._-]{1,64}$"};

@@ -1,5 +1,6 @@
 #include "config/formats.hpp"
 #include "config/scalars.hpp"
+#include "policy/desired.hpp"
 #include "policy/nearest.hpp"
 
 #include <array>
@@ -84,13 +85,6 @@ std::string word_fault(const node& value, const format& self)
            (near.empty() ? "write one of " + list : "did you mean " + near + "? There are " + list);
 }
 
-constexpr std::array key_types = {"rsa-2048", "rsa-3072", "rsa-4096", "ecdsa-p256", "ecdsa-p384", "ed25519"};
-constexpr std::array variants = {"log", "health", "lifecycle"};
-constexpr std::array strategies = {"overlap", "replace"};
-constexpr std::array file_formats = {"pem", "bundle", "pkcs12", "java", "librdkafka"};
-constexpr std::array csr_encodings = {"pem", "der"};
-constexpr std::array values_formats = {"env", "json", "yaml"};
-
 constexpr const char* duration_pattern = "^([0-9]+[wdhms])+$";
 
 }  // namespace
@@ -110,12 +104,13 @@ const format lead = {
     .fault = lead_fault, .pattern = "^([0-9]{1,2}%|([0-9]+[wdhms])+)$", .least = 1, .most = longest_duration};
 const format mode = {.fault = mode_fault, .type = "mode", .pattern = "^0?[0-7]{3}$"};
 
-const format key_type = {.fault = word_fault, .words = key_types};
-const format variant = {.fault = word_fault, .words = variants};
-const format strategy = {.fault = word_fault, .words = strategies};
-const format file_format = {.fault = word_fault, .words = file_formats};
-const format csr_encoding = {.fault = word_fault, .words = csr_encodings};
-const format values_format = {.fault = word_fault, .words = values_formats};
+const format key_type = {.fault = word_fault, .words = policy::words_of<policy::key_type>};
+const format variant = {.fault = word_fault, .words = policy::words_of<policy::variant>};
+const format strategy = {.fault = word_fault, .words = policy::words_of<policy::strategy>};
+const format file_format = {.fault = word_fault, .words = policy::words_of<policy::file_format>};
+const format csr_encoding = {.fault = word_fault, .words = policy::words_of<policy::csr_encoding>};
+const format group_fields = {.fault = word_fault, .words = policy::words_of<policy::group_fields>};
+const format values_format = {.fault = word_fault, .words = policy::words_of<policy::values_format>};
 
 }  // namespace formats
 }  // namespace config

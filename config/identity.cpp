@@ -25,10 +25,15 @@ policy::secret_source read_secret(const layers& source, findings& found)
     if (const auto name = source.text("credential"))
         return {.from = origin::credential, .name = *name, .argv = {}};
 
-    auto argv = texts_of(source.list("command"));
-    if (source.find("command") && (argv.empty() || argv[0].empty()))
-        found.wrong(source.where("command"), "`command` names no program; write [PROGRAM, ARGUMENT, …]");
-    return {.from = origin::command, .name = {}, .argv = std::move(argv)};
+    return {.from = origin::command, .name = {}, .argv = read_command(source, found)};
+}
+
+std::vector<std::string> read_command(const layers& of, findings& found)
+{
+    auto argv = texts_of(of.list("command"));
+    if (of.find("command") && (argv.empty() || argv[0].empty()))
+        found.wrong(of.where("command"), "`command` names no program; write [PROGRAM, ARGUMENT, …]");
+    return argv;
 }
 
 policy::identity_settings read_identity(const layers& root, findings& found)
@@ -45,11 +50,13 @@ policy::identity_settings read_identity(const layers& root, findings& found)
         settings.client_secret = read_secret(identity.in("client_secret"), found);
     settings.redirect_url = identity.text("redirect_url", settings.redirect_url);
     settings.refresh_every = identity.duration("refresh_every", settings.refresh_every);
+    settings.scope = identity.text("scope", {});
+    settings.publish_command = read_command(identity.in("publish"), found);
     if (identity.find("access_token"))
         settings.access_token = read_secret(identity.in("access_token"), found);
 
     if (identity.has("access_token")) {
-        for (const auto* key : {"auth_url", "client_id", "client_secret", "redirect_url"})
+        for (const auto* key : {"client_id", "client_secret", "redirect_url", "scope", "publish"})
             if (identity.has(key))
                 found.wrong(identity.where(key),
                             "`" + std::string(key) +

@@ -34,6 +34,13 @@ constexpr section password = {"password", "the source of a password", password_f
 
 // The agent
 
+constexpr std::array publish_fields = {
+    field{.name = "command",
+          .about = "Command (without a shell) that stores the access token.",
+          .value = &formats::argument,
+          .shape = form::list}};
+constexpr section publish = {"publish", "the publication of tokens", publish_fields, 1};
+
 constexpr std::array identity_fields = {
     field{.name = "auth_url",
           .about = "Address of the authorization server, tenant included.",
@@ -50,8 +57,22 @@ constexpr std::array identity_fields = {
           .fallback = R"("24h")"},
     field{.name = "access_token",
           .about = "Instead of an OAuth client: an access token that something else keeps fresh.",
-          .inner = &token}};
+          .inner = &token},
+    field{.name = "scope",
+          .about = "Scopes to ask for at login, separated by spaces. Default: none.",
+          .value = &formats::scope},
+    field{.name = "publish",
+          .about = "Runs with every new access token on its standard input.",
+          .inner = &publish}};
 constexpr section identity = {"identity", "the login", identity_fields};
+
+constexpr std::array proxy_auth_fields = {
+    field{.name = "username",
+          .about = "User name at the proxy.",
+          .value = &formats::username,
+          .required = true},
+    field{.name = "password", .about = "Where the password is found.", .inner = &secret, .required = true}};
+constexpr section proxy_auth = {"proxy_auth", "the login at the proxy", proxy_auth_fields};
 
 constexpr std::array network_fields = {
     field{.name = "ca_file",
@@ -68,7 +89,8 @@ constexpr std::array network_fields = {
           .fallback = "8"},
     field{.name = "proxy",
           .about = "HTTP proxy. Default: $HTTPS_PROXY, minus $NO_PROXY.",
-          .value = &formats::proxy_url}};
+          .value = &formats::proxy_url},
+    field{.name = "proxy_auth", .about = "Basic authentication at the proxy.", .inner = &proxy_auth}};
 constexpr section network = {"network", "the network", network_fields};
 
 constexpr std::array reconcile_fields = {
@@ -93,6 +115,23 @@ constexpr std::array reconcile_fields = {
           .value = &formats::duration,
           .fallback = R"("15s")"}};
 constexpr section reconcile = {"reconcile", "the reconciliation", reconcile_fields};
+
+constexpr std::array notify_fields = {
+    field{.name = "command",
+          .about = "Command (without a shell) that gets one JSON object on its standard input.",
+          .value = &formats::argument,
+          .shape = form::list},
+    field{
+        .name = "url", .about = "Webhook that gets the same JSON as a POST.", .value = &formats::webhook_url},
+    field{.name = "expiry_warning",
+          .about = "A certificate in use with less than this left is reported.",
+          .value = &formats::duration,
+          .fallback = R"("14d")"},
+    field{.name = "repeat",
+          .about = "An unchanged case is reported again after this.",
+          .value = &formats::duration,
+          .fallback = R"("24h")"}};
+constexpr section notify = {"notify", "the notification", notify_fields, 2};
 
 constexpr std::array metrics_fields = {
     field{.name = "listen", .about = "127.0.0.1:PORT or unix:/PATH.", .value = &formats::listen},
@@ -242,6 +281,11 @@ constexpr std::array exposure_fields = {
     field{.name = "broker_ca_file",
           .about = "CA of the broker (PEM), never the one that issues the users' certificates.",
           .value = &formats::path},
+    field{.name = "group_fields",
+          .about = "Request fields of the group: businessGroupId/businessGroupName or spaceID/spaceName. "
+                   "auto: as the instance shows them, else the variant's own.",
+          .value = &formats::group_fields,
+          .fallback = R"("auto")"},
     field{.name = "topic", .about = "Default: <prefix>-<tenant>.", .value = &formats::topic},
     defaults_field,
     field{.name = "users",
@@ -305,11 +349,13 @@ constexpr std::array root_fields = {
     field{.name = "identity", .about = "How the agent logs in.", .inner = &identity, .required = true},
     field{.name = "network", .about = "How the platform is reached.", .inner = &network},
     field{.name = "reconcile", .about = "How often and how boldly the agent acts.", .inner = &reconcile},
+    field{.name = "notify", .about = "Who is told when a person is needed.", .inner = &notify},
     field{.name = "metrics", .about = "Metrics and health.", .inner = &metrics},
     field{.name = "catalog", .about = "The catalog service; needed for credentials.", .inner = &catalog},
     defaults_field,
     field{.name = "exposures",
-          .about = "The exposures. May be missing when there are credentials.",
+          .about = "The exposures. May be missing when there are credentials, or when the host only "
+                   "publishes tokens.",
           .inner = &exposure,
           .shape = form::list},
     field{.name = "credentials",

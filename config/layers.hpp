@@ -45,7 +45,7 @@ public:
 
     // A word of a list, by policy's own reader of it.
     template <class E>
-    E word(const std::string& key, std::optional<E> (*read)(const std::string&) noexcept, E fallback) const
+    E word(const std::string& key, std::optional<E> (*read)(std::string_view) noexcept, E fallback) const
     {
         const auto* value = find(key);
         return value ? read(value->text).value_or(fallback) : fallback;

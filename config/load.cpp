@@ -22,8 +22,9 @@ policy::desired_state read_state(const layers& root, const environment& from, fi
     state.owner = root.text("owner");
     state.state_dir = read_state_dir(root, from, found);
     state.identity = read_identity(root, found);
-    state.network = read_network(root.in("network"));
+    state.network = read_network(root.in("network"), found);
     state.reconcile = read_reconcile(root.in("reconcile"));
+    state.notify = read_notify(root.in("notify"), found);
     state.metrics = read_metrics(root.in("metrics"), found);
     state.catalog_url = root.in("catalog").url("base_url");
     for (const auto* exposure : root.list("exposures"))

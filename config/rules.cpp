@@ -132,9 +132,10 @@ void check_rules(const layers& root, const policy::desired_state& state, finding
     keep_out_of_state(targets, state.state_dir, found);
     keep_apart(std::move(targets), found);
 
-    if (!root.has("exposures") && !root.has("credentials"))
+    if (!root.has("exposures") && !root.has("credentials") && !root.in("identity").has("publish"))
         found.wrong(root.where("exposures"),
-                    "the file names neither `exposures` nor `credentials`; name what to keep");
+                    "the file has neither `exposures` nor `credentials` nor "
+                    "`identity.publish`; add what this host is for");
     if (!credentials.empty() && !root.has("catalog"))
         found.wrong(root.where("credentials"),
                     "`credentials` need the catalog service; write `catalog: {base_url: https://HOST}`");

@@ -177,7 +177,9 @@ std::string schema()
     members.insert(members.begin(),
                    {member("$schema", json("http://json-schema.org/draft-07/schema#")),
                     member("title", json("exposure-agent")), member("description", json(root.about))});
-    members.push_back(member("anyOf", R"([{"required":["exposures"]},{"required":["credentials"]}])"));
+    members.push_back(member(
+        "anyOf",
+        R"([{"required":["exposures"]},{"required":["credentials"]},{"properties":{"identity":{"required":["publish"]}}}])"));
     members.push_back(member("definitions", object(definitions)));
     return indented(object(members));
 }

@@ -14,13 +14,17 @@ namespace config {
 
 // The root's sections.
 policy::identity_settings read_identity(const layers& root, findings&);
-policy::network_settings read_network(const layers&);
+policy::network_settings read_network(const layers&, findings&);
 policy::reconcile_settings read_reconcile(const layers&);
+policy::notify_settings read_notify(const layers&, findings&);
 policy::metrics_settings read_metrics(const layers&, findings&);
 std::string read_state_dir(const layers& root, const environment&, findings&);
 
 // A mapping with one of file, env, credential, command. `source` was checked.
 policy::secret_source read_secret(const layers& source, findings&);
+
+// `command` of a section: program and arguments, empty when there is none.
+std::vector<std::string> read_command(const layers&, findings&);
 
 // `hooks` of a user or a credential.
 std::vector<policy::hook> read_hooks(const layers&, findings&);

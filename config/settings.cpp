@@ -5,7 +5,7 @@
 
 namespace config {
 
-policy::network_settings read_network(const layers& network)
+policy::network_settings read_network(const layers& network, findings& found)
 {
     policy::network_settings settings;
     settings.ca_file = network.path("ca_file");
@@ -13,6 +13,11 @@ policy::network_settings read_network(const layers& network)
     settings.timeout = network.duration("timeout", settings.timeout);
     settings.connections = network.integer("connections", settings.connections);
     if (network.find("proxy")) settings.proxy = network.url("proxy");
+    if (network.find("proxy_auth")) {
+        const auto login = network.in("proxy_auth");
+        settings.proxy_auth = policy::proxy_credentials{.username = login.text("username", {}),
+                                                        .password = read_secret(login.in("password"), found)};
+    }
     return settings;
 }
 
@@ -24,6 +29,16 @@ policy::reconcile_settings read_reconcile(const layers& reconcile)
     settings.max_deletes = reconcile.integer("max_deletes", settings.max_deletes);
     settings.max_creates_per_user = reconcile.integer("max_creates_per_user", settings.max_creates_per_user);
     settings.settle = reconcile.duration("settle", settings.settle);
+    return settings;
+}
+
+policy::notify_settings read_notify(const layers& notify, findings& found)
+{
+    policy::notify_settings settings;
+    settings.command = read_command(notify, found);
+    settings.url = notify.text("url", {});
+    settings.expiry_warning = notify.duration("expiry_warning", settings.expiry_warning);
+    settings.repeat = notify.duration("repeat", settings.repeat);
     return settings;
 }
 

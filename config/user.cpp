@@ -17,7 +17,7 @@ policy::rotation_rule read_rotation(const layers& rotation)
     if (const auto lead = rotation.text("renew_before"))
         rule.renew_before = read_lead(*lead).value_or(rule.renew_before);
     rule.retire_after = rotation.duration("retire_after", rule.retire_after);
-    rule.strategy = rotation.word("strategy", policy::strategy_from, rule.strategy);
+    rule.strategy = rotation.word("strategy", policy::from_word<policy::strategy>, rule.strategy);
     rule.paused = rotation.boolean("paused", rule.paused);
     return rule;
 }
@@ -32,7 +32,8 @@ policy::output_rule read_output(const layers& output, std::string fallback, find
 
     rule.formats.clear();
     for (const auto* item : output.list("formats"))
-        if (const auto format = policy::file_format_from(item->text)) rule.formats.insert(*format);
+        if (const auto format = policy::from_word<policy::file_format>(item->text))
+            rule.formats.insert(*format);
     if (output.find("formats")->items.empty())
         found.wrong(output.where("formats"), "`formats` is empty; write at least [pem]");
     return rule;
@@ -105,7 +106,7 @@ private:
         if (exposure_.has("broker")) return;
         for (const auto kafka : {file_format::java, file_format::librdkafka})
             if (formats.contains(kafka))
-                wrong(at, std::string(name_of(kafka)) +
+                wrong(at, std::string(word_of(kafka)) +
                               " needs to know the broker; name `broker` in the exposure");
     }
 
@@ -134,7 +135,7 @@ policy::desired_user read_user(const layers& user, const layers& exposure, const
     read.consumer_group = user.text("consumer_group", {});
     read.contact = user.text("contact", {});
     read.description = user.text("description", {});
-    read.key = user.word("key", policy::key_type_from, read.key);
+    read.key = user.word("key", policy::from_word<policy::key_type>, read.key);
     read.rotation = read_rotation(user.in("rotation"));
     read.output = read_output(user.in("output"), state_dir + "/live/" + of.name + "/" + read.name, found);
     read.hooks = read_hooks(user, found);

@@ -98,7 +98,7 @@ policy::result<private_key> private_key::generate(key_type type)
 {
     const openssl::error_queue errors;
     handle key(make(type));
-    if (!key) return errors.failure(std::string("cannot generate a key of type ") + policy::name_of(type));
+    if (!key) return errors.failure(std::string("cannot generate a key of type ") + policy::word_of(type));
     return own(std::move(key));
 }
 

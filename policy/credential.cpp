@@ -49,7 +49,7 @@ std::string as_json(const std::map<std::string, std::string>& values)
 
 std::string entry_fingerprint(const desired_credential& c)
 {
-    std::string text = c.resource + '\0' + c.action + '\0' + c.file + '\0' + name_of(c.format);
+    std::string text = c.resource + '\0' + c.action + '\0' + c.file + '\0' + word_of(c.format);
     for (const auto& [name, element] : c.elements)
         text += '\0' + name + '\0' + element;
     text += '\0' + c.access.owner.value_or("") + '\0' + c.access.group.value_or("") + '\0' +

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "policy/time.hpp"
+#include "policy/words.hpp"
 
 #include <cstdint>
 #include <map>
@@ -16,11 +17,28 @@
 namespace policy {
 
 enum class key_type { rsa_2048, rsa_3072, rsa_4096, ecdsa_p256, ecdsa_p384, ed25519 };
+BOOST_DESCRIBE_ENUM(key_type, rsa_2048, rsa_3072, rsa_4096, ecdsa_p256, ecdsa_p384, ed25519)
+template <>
+inline constexpr char word_separator<key_type> = '-';
+
 enum class variant { log, health, lifecycle };
+BOOST_DESCRIBE_ENUM(variant, log, health, lifecycle)
+
 enum class strategy { overlap, replace };
+BOOST_DESCRIBE_ENUM(strategy, overlap, replace)
+
 enum class file_format { pem, bundle, pkcs12, java, librdkafka };
+BOOST_DESCRIBE_ENUM(file_format, pem, bundle, pkcs12, java, librdkafka)
+
 enum class csr_encoding { pem, der };
+BOOST_DESCRIBE_ENUM(csr_encoding, pem, der)
+
 enum class values_format { env, json, yaml };
+BOOST_DESCRIBE_ENUM(values_format, env, json, yaml)
+
+// Which fields of a request name the business group (contract section 3); auto_: as the instance shows them.
+enum class group_fields { auto_, business_group, space };
+BOOST_DESCRIBE_ENUM(group_fields, auto_, business_group, space)
 
 // Where a secret comes from; the secret itself never is part of the configuration.
 struct secret_source {
@@ -39,9 +57,19 @@ struct identity_settings {
     std::optional<secret_source> client_secret;
     std::string redirect_url = "http://localhost";
     duration refresh_every = std::chrono::hours(24);
-    std::optional<secret_source> access_token;  // set: external
+    std::optional<secret_source> access_token = std::nullopt;  // set: external
+    std::string scope = {};                                    // of the authorize URL; empty: none is sent
+    std::vector<std::string> publish_command = {};             // gets every new access token; empty: none
 
     bool operator==(const identity_settings&) const = default;
+};
+
+// HTTP Basic authentication at the proxy.
+struct proxy_credentials {
+    std::string username;
+    secret_source password;
+
+    bool operator==(const proxy_credentials&) const = default;
 };
 
 struct network_settings {
@@ -50,6 +78,7 @@ struct network_settings {
     duration timeout = std::chrono::seconds(30);
     int connections = 8;               // per host
     std::optional<std::string> proxy;  // none: $HTTPS_PROXY minus $NO_PROXY
+    std::optional<proxy_credentials> proxy_auth = std::nullopt;
 
     bool operator==(const network_settings&) const = default;
 };
@@ -62,6 +91,17 @@ struct reconcile_settings {
     duration settle = std::chrono::seconds(15);
 
     bool operator==(const reconcile_settings&) const = default;
+};
+
+// Who is told when a person is needed: a program or a webhook, never both.
+struct notify_settings {
+    std::vector<std::string> command;                   // gets the JSON on standard input; empty: none
+    std::string url;                                    // gets it as a POST; empty: none
+    duration expiry_warning = std::chrono::hours(336);  // a certificate in use with less than this left
+    duration repeat = std::chrono::hours(24);           // an unchanged case is told again after this
+
+    bool enabled() const { return !command.empty() || !url.empty(); }
+    bool operator==(const notify_settings&) const = default;
 };
 
 struct metrics_settings {
@@ -147,6 +187,7 @@ struct desired_exposure {
     std::optional<std::string> broker_ca_file;
     std::string topic;  // always filled in
     std::vector<desired_user> users;
+    policy::group_fields group_fields = policy::group_fields::auto_;
 
     bool operator==(const desired_exposure&) const = default;
 };
@@ -171,6 +212,7 @@ struct desired_state {
     identity_settings identity;
     network_settings network;
     reconcile_settings reconcile;
+    notify_settings notify;
     metrics_settings metrics;
     std::string catalog_url;  // empty: none
     std::vector<desired_exposure> exposures;
@@ -178,17 +220,5 @@ struct desired_state {
 
     bool operator==(const desired_state&) const = default;
 };
-
-// The words of the configuration: "rsa-3072", "log", "overlap", "pkcs12".
-const char* name_of(key_type) noexcept;
-const char* name_of(variant) noexcept;
-const char* name_of(strategy) noexcept;
-const char* name_of(file_format) noexcept;
-const char* name_of(values_format) noexcept;
-std::optional<key_type> key_type_from(const std::string&) noexcept;
-std::optional<variant> variant_from(const std::string&) noexcept;
-std::optional<strategy> strategy_from(const std::string&) noexcept;
-std::optional<file_format> file_format_from(const std::string&) noexcept;
-std::optional<values_format> values_format_from(const std::string&) noexcept;
 
 }  // namespace policy

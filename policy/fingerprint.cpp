@@ -59,7 +59,7 @@ std::string stable_print(std::string_view text)
 std::string entry_fingerprint(const desired_exposure& exposure, const desired_user& user)
 {
     std::string text;
-    add(text, name_of(exposure.variant));
+    add(text, word_of(exposure.variant));
     for (const auto& part : {exposure.base_url, exposure.tenant, exposure.broker, exposure.topic,
                              exposure.broker_ca_file.value_or("")})
         add(text, part);
@@ -68,14 +68,14 @@ std::string entry_fingerprint(const desired_exposure& exposure, const desired_us
     add(text, static_cast<int>(exposure.encoding));
     for (const auto& part : {user.name, user.consumer_group, user.contact, user.description})
         add(text, part);
-    add(text, name_of(user.key));
+    add(text, word_of(user.key));
     add(text, user.rotation.renew_before);
     add(text, user.rotation.retire_after.count());
-    add(text, name_of(user.rotation.strategy));
+    add(text, word_of(user.rotation.strategy));
     add(text, user.rotation.paused ? "paused" : "");
     add(text, user.output.directory);
     for (const auto format : user.output.formats)
-        add(text, name_of(format));
+        add(text, word_of(format));
     add(text, user.output.access);
     add(text, user.output.password_file.value_or(""));
     for (const auto& h : user.hooks)

@@ -44,7 +44,7 @@ std::string rendering_of(const policy::desired_exposure& exposure, const policy:
     fingerprint print;
     print.add("directory", output.directory);
     for (const auto format : output.formats)
-        print.add("format", policy::name_of(format));
+        print.add("format", policy::word_of(format));
     print.add("owner", output.access.owner.value_or(""));
     print.add("group", output.access.group.value_or(""));
     print.add("mode", std::to_string(output.access.mode));

@@ -10,14 +10,14 @@ namespace json {
 
 template <>
 struct words<policy::variant> {
-    static const char* of(policy::variant v) { return policy::name_of(v); }
-    static auto from(const std::string& word) { return policy::variant_from(word); }
+    static const char* of(policy::variant v) { return policy::word_of(v); }
+    static auto from(const std::string& word) { return policy::from_word<policy::variant>(word); }
 };
 
 template <>
 struct words<policy::key_type> {
-    static const char* of(policy::key_type v) { return policy::name_of(v); }
-    static auto from(const std::string& word) { return policy::key_type_from(word); }
+    static const char* of(policy::key_type v) { return policy::word_of(v); }
+    static auto from(const std::string& word) { return policy::from_word<policy::key_type>(word); }
 };
 
 // Enumerations whose words are nobody's business but these files'. Indexed by value.

@@ -17,6 +17,8 @@ except ImportError as missing:
 RIGHT = {
     "token": "{identity: {access_token: {command: [vault, kv, get]}}, exposures: []}",
     "credentials": "{identity: {access_token: {env: T}}, credentials: []}",
+    "publish": "{identity: {publish: {command: [etcdctl, put, token]}}}",
+    "notify": "{identity: {}, exposures: [], notify: {url: 'https://h.example.com/x?a=b', repeat: 1h}}",
     "variables": """{identity: {access_token: {env: T}}, owner: "${hostname}", network: {connections: "${env:N}"},
                      reconcile: {prune: "${env:P}", interval: "${env:I}"}, exposures: []}""",
     "modes": """{identity: {access_token: {env: T}}, exposures: [],
@@ -28,6 +30,7 @@ WRONG = {
     "unknown inner key": "{identity: {zzz: 1}, exposures: []}",
     "nothing to keep": "{identity: {}}",
     "inline secret": "{identity: {client_secret: abc}, exposures: []}",
+    "notify without anybody": "{identity: {}, exposures: [], notify: {repeat: 1h}}",
     "two sources": "{identity: {access_token: {env: T, file: /t}}, exposures: []}",
     "no boolean": "{identity: {}, exposures: [], reconcile: {prune: 'yes'}}",
     "out of range": "{identity: {}, exposures: [], network: {connections: 0}}",

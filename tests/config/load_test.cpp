@@ -21,18 +21,22 @@ identity:
   client_secret: {credential: client-secret}
   redirect_url: http://localhost:8080/
   refresh_every: 12h
+  scope: openid offline_access
+  publish: {command: [etcdctl, put, exposure/token]}
 network:
   ca_file: /etc/ssl//ca.pem
   crl_file: /etc/ssl/crl.pem
   timeout: 10s
   connections: 4
   proxy: http://proxy.example.com:3128/
+  proxy_auth: {username: agent, password: {env: PROXY_PASSWORD}}
 reconcile:
   interval: 1h30m
   prune: false
   max_deletes: 0
   max_creates_per_user: 5
   settle: 1m
+notify: {command: [/usr/local/bin/page-me, --all], expiry_warning: 7d, repeat: 12h}
 metrics: {listen: "unix:/run/metrics.sock", textfile: /var/lib/node/agent.prom}
 catalog: {base_url: https://catalog.example.com/}
 exposures:
@@ -43,6 +47,7 @@ exposures:
     business_group: {id: G1, name: group}
     create_instance: false
     csr_encoding: der
+    group_fields: business_group
     broker: broker.example.com:9093
     broker_ca_file: /etc/broker.pem
     topic: my.topic
@@ -106,6 +111,7 @@ policy::desired_state every_value()
     health.group = policy::business_group{"G1", "group"};
     health.create_instance = false;
     health.encoding = policy::csr_encoding::der;
+    health.group_fields = policy::group_fields::business_group;
     health.broker = "broker.example.com:9093";
     health.broker_ca_file = "/etc/broker.pem";
     health.topic = "my.topic";
@@ -130,9 +136,17 @@ policy::desired_state every_value()
                       policy::secret_source{origin::credential, "client-secret", {}},
                       "http://localhost:8080/",
                       12h,
-                      {}};
-    state.network = {"/etc/ssl/ca.pem", "/etc/ssl/crl.pem", 10s, 4, "http://proxy.example.com:3128"};
+                      {},
+                      "openid offline_access",
+                      {"etcdctl", "put", "exposure/token"}};
+    state.network = {"/etc/ssl/ca.pem",
+                     "/etc/ssl/crl.pem",
+                     10s,
+                     4,
+                     "http://proxy.example.com:3128",
+                     policy::proxy_credentials{"agent", {origin::environment, "PROXY_PASSWORD", {}}}};
     state.reconcile = {90min, false, 0, 5, 1min};
+    state.notify = {{"/usr/local/bin/page-me", "--all"}, "", 7 * 24h, 12h};
     state.metrics = {"unix:/run/metrics.sock", "/var/lib/node/agent.prom"};
     state.catalog_url = "https://catalog.example.com";
     state.exposures = {health};
@@ -151,6 +165,7 @@ BOOST_AUTO_TEST_CASE(every_key_arrives)
     BOOST_TEST((read.identity == wanted.identity));
     BOOST_TEST((read.network == wanted.network));
     BOOST_TEST((read.reconcile == wanted.reconcile));
+    BOOST_TEST((read.notify == wanted.notify));
     BOOST_TEST((read.metrics == wanted.metrics));
     BOOST_TEST((read.exposures == wanted.exposures));
     BOOST_TEST((read.credentials == wanted.credentials));
@@ -173,12 +188,18 @@ BOOST_AUTO_TEST_CASE(what_is_not_said_has_the_defaults_of_the_contract)
     BOOST_TEST(state.reconcile.max_creates_per_user == 3);
     BOOST_TEST((state.reconcile.settle == 15s));
     BOOST_TEST((state.metrics == policy::metrics_settings{}));
+    BOOST_TEST(state.identity.scope.empty());
+    BOOST_TEST(state.identity.publish_command.empty());
+    BOOST_TEST(!state.notify.enabled());
+    BOOST_TEST((state.notify.expiry_warning == 14 * 24h));
+    BOOST_TEST((state.notify.repeat == 24h));
     BOOST_TEST(state.catalog_url.empty());
 
     const auto& exposure = state.exposures.at(0);
     BOOST_TEST(!exposure.group);
     BOOST_TEST(exposure.create_instance);
     BOOST_TEST((exposure.encoding == policy::csr_encoding::pem));
+    BOOST_TEST((exposure.group_fields == policy::group_fields::auto_));
     BOOST_TEST(exposure.topic == "logs-t");
 
     const auto& one = exposure.users.at(0);
@@ -261,6 +282,30 @@ BOOST_AUTO_TEST_CASE(credentials_may_stand_alone)
     BOOST_TEST((state.credentials[0].interval == 12h));
     BOOST_TEST((state.credentials[0].format == policy::values_format::env));
     BOOST_TEST(state.credentials[0].access.mode == 0600u);
+}
+
+BOOST_AUTO_TEST_CASE(a_host_may_only_publish_tokens)
+{
+    const auto state = state_of(
+        "identity:\n  auth_url: https://login.example.com/t\n  client_id: c\n  client_secret: {env: S}\n"
+        "  publish: {command: [etcdctl, put, exposure/token]}\n");
+    BOOST_TEST(state.exposures.empty());
+    BOOST_TEST(state.identity.publish_command.size() == 3u);
+}
+
+BOOST_AUTO_TEST_CASE(the_login_address_may_stay_beside_an_access_token)
+{
+    const auto state =
+        state_of(identity("  auth_url: https://login.example.com/t\n  access_token: {env: T}\n"));
+    BOOST_TEST(state.identity.access_token.has_value());
+    BOOST_TEST(state.identity.auth_url == "https://login.example.com/t");
+}
+
+BOOST_AUTO_TEST_CASE(a_webhook_may_have_a_query)
+{
+    const auto state = state_of(top("notify: {url: 'https://hooks.example.com/x?key=a&b=c'}\n"));
+    BOOST_TEST(state.notify.url == "https://hooks.example.com/x?key=a&b=c");
+    BOOST_TEST(state.notify.enabled());
 }
 
 BOOST_AUTO_TEST_CASE(every_source_of_a_token)
