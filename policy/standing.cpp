@@ -10,10 +10,11 @@
 namespace policy {
 namespace {
 
+// What failed before the file stopped naming the user is no matter of its removal.
 void judge_failures(standing& s, const stored_user& have)
 {
     for (const auto* memory : {&have.failure, &have.deploy_failure, &have.clear_failure}) {
-        if (!*memory) continue;
+        if (!*memory || (have.unwanted_since && (*memory)->last <= *have.unwanted_since)) continue;
         s.failures += (*memory)->count;
         if (s.last_error.empty()) s.last_error = (*memory)->sentence;
         if ((*memory)->next_attempt && (!s.next_attempt || *(*memory)->next_attempt < *s.next_attempt))
@@ -107,7 +108,7 @@ void judge_state(standing& s, const facts& f, const stored_exposure* exposure)
         return set(s, user_state::due, reason::rotation_due,
                    "its certificate was due at " + format_utc(*s.rotate_at), false);
     if (have->output != output_condition::sound && have->output != output_condition::changed)
-        return set(s, user_state::valid, reason::output_damaged, have->output_detail, true);
+        return set(s, user_state::failing, reason::output_damaged, have->output_detail, true);
     set(s, user_state::valid, reason::healthy, "its certificate is in use and not due", false);
 }
 

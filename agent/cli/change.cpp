@@ -5,7 +5,6 @@
 #include "agent/deploy/spool_drain.hpp"
 #include "agent/disk/file_store.hpp"
 #include "agent/service/daemon.hpp"
-#include "config/scalars.hpp"
 #include "policy/exit_code.hpp"
 
 #include <boost/json.hpp>
@@ -31,12 +30,8 @@ policy::result<boost::json::object> arguments_of(const policy::desired_state& de
         list.emplace_back(name.text());
     boost::json::object arguments{{"names", std::move(list)}};
     if (!timeout) return arguments;
-    const auto duration = config::read_duration(*timeout);
-    if (!duration)
-        return policy::failure{
-            .code = policy::errc::usage,
-            .context = "--timeout: '" + *timeout + "' is not a valid duration (for example 90s, 15m or 2h)",
-            .kind = policy::retry::never};
+    const auto duration = parse_duration("--timeout", *timeout);
+    if (!duration) return duration.error();
     arguments["timeout"] = duration->count();
     return arguments;
 }

@@ -126,9 +126,11 @@ void add_lifecycle(CLI::App& app, session& s)
 
     auto st = std::make_shared<status_options>();
     sub = add_shown(app, s, "status", "Show the state of every user; uses no network",
-                    [&s, st] { return status(s.common, *st); });
+                    [&s, st] { return status(s.common, *st); }, {"wide"});
     sub->add_flag("--check", st->check, "exit 1 if something needs attention");
     sub->add_flag("--watch", st->watch, "show it again every 2 s");
+    sub->add_option("--due", st->due, "only what expires or rotates within this time, e.g. 30d")
+        ->type_name("DURATION");
     add_names(sub, st->names);
 
     auto name = std::make_shared<std::string>();
@@ -207,11 +209,23 @@ void add_platform(CLI::App& app, session& s)
     auto del = std::make_shared<users_delete_options>();
     auto* erase = add_shown(*sub, s, "delete", "Delete users on the platform",
                             [&s, del] { return users_delete(s.common, *del); });
-    erase->add_option("exposure", del->exposure)->required()->type_name("EXPOSURE");
-    erase->add_option("ids", del->ids)->required()->type_name("ID");
+    erase->add_option("exposure", del->exposure, "the exposure; optional with --orphans")
+        ->type_name("EXPOSURE");
+    erase->add_option("ids", del->ids, "ids of users, as `users` shows them")->type_name("ID");
     erase->add_flag("--yes", del->yes, "do not ask");
+    erase->add_flag("--force", del->force, "also delete a user that is in use on this host");
+    erase->add_flag("--orphans", del->orphans, "delete this agent's users that nobody uses");
+    auto one = std::make_shared<users_show_options>();
+    auto* show = add_shown(*sub, s, "show", "Show everything the platform knows about one user",
+                           [&s, one] { return users_show(s.common, *one); });
+    show->add_option("exposure", one->exposure, "the exposure")->required()->type_name("EXPOSURE");
+    show->add_option("id", one->id, "the user's id, as `users` shows it")->required()->type_name("ID");
+    show->add_flag("--certificate", one->certificate, "with its certificate, as PEM");
+    auto of = std::make_shared<std::string>();
     add_shown(app, s, "instances", "Show the service instance of every exposure",
-              [&s] { return instances(s.common); });
+              [&s, of] { return instances(s.common, *of); })
+        ->add_option("exposure", *of, "only this exposure")
+        ->type_name("EXPOSURE");
 }
 
 void add_catalog(CLI::App& app, session& s)

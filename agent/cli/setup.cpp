@@ -6,6 +6,7 @@
 #include "agent/service/control_client.hpp"
 #include "agent/service/operations.hpp"
 #include "config/load.hpp"
+#include "config/scalars.hpp"
 #include "policy/exit_code.hpp"
 #include "policy/nearest.hpp"
 
@@ -269,6 +270,15 @@ policy::result<policy::desired_exposure> find_exposure(const std::string& name,
     const auto meant = policy::nearest(name, known);
     return wrong_usage("'" + io::printable(name) + "' is not an exposure of the configuration" +
                        (meant.empty() ? "" : "; did you mean " + meant + "?"));
+}
+
+policy::result<policy::duration> parse_duration(const std::string& option, const std::string& text)
+{
+    const auto duration = config::read_duration(text);
+    if (!duration)
+        return wrong_usage(option + ": '" + io::printable(text) +
+                           "' is not a valid duration (for example 90s, 15m or 2h)");
+    return *duration;
 }
 
 int report_failure(const policy::failure& failed)

@@ -31,6 +31,9 @@ policy::result<void> require_names(const std::vector<std::string>&, const std::s
 // The exposure of that name; errc::usage, with the one that was probably meant.
 policy::result<policy::desired_exposure> find_exposure(const std::string& name, const policy::desired_state&);
 
+// errc::usage: "--timeout: 'soon' is not a valid duration (for example 90s, 15m or 2h)".
+policy::result<policy::duration> parse_duration(const std::string& option, const std::string& text);
+
 // Prints the failure and gives its exit code.
 int report_failure(const policy::failure&);
 

@@ -41,15 +41,54 @@ std::string until(const std::optional<policy::instant>& at, policy::instant now)
     return *at <= now ? "now" : policy::format_duration(*at - now);
 }
 
-void add_row(table& users, const policy::standing& s, policy::instant now)
+const policy::certificate_facts* certificate_of(const policy::standing& s)
 {
-    const auto* c = s.current && s.current->certificate ? &*s.current->certificate : nullptr;
-    users.add(
-        {{s.name.text()},
-         {policy::word_of(s.state), paint_of(s.state)},
-         {c ? until(c->expiry(), now) : "-"},
-         {until(s.rotate_at, now)},
-         {policy::word_of(s.deploy), s.deploy == policy::deploy_state::failed ? colour::red : colour::none}});
+    return s.current && s.current->certificate ? &*s.current->certificate : nullptr;
+}
+
+cell deploy_cell(const policy::standing& s)
+{
+    return {policy::word_of(s.deploy), s.deploy == policy::deploy_state::failed ? colour::red : colour::none};
+}
+
+table narrow_table(const std::vector<policy::standing>& users, policy::instant now)
+{
+    table shown({"USER", "STATE", "EXPIRES IN", "ROTATES IN", "DEPLOY"});
+    for (const auto& s : users) {
+        const auto* c = certificate_of(s);
+        shown.add({{s.name.text()},
+                   {policy::word_of(s.state), paint_of(s.state)},
+                   {c ? until(c->expiry(), now) : "-"},
+                   {until(s.rotate_at, now)},
+                   deploy_cell(s)});
+    }
+    return shown;
+}
+
+std::string topic_of(const policy::desired_state& desired, const std::string& exposure)
+{
+    const auto found = std::ranges::find(desired.exposures, exposure, &policy::desired_exposure::name);
+    return found == desired.exposures.end() ? "-" : found->topic;
+}
+
+table wide_table(const std::vector<policy::standing>& users, const policy::desired_state& desired)
+{
+    table shown({"USER", "STATE", "VALID FROM", "EXPIRES", "ROTATES", "DEPLOY", "TOPIC", "COMMON NAME",
+                 "SERIAL", "DIRECTORY"});
+    for (const auto& s : users) {
+        const auto* c = certificate_of(s);
+        shown.add({{s.name.text()},
+                   {policy::word_of(s.state), paint_of(s.state)},
+                   {c ? policy::format_utc(c->not_before) : "-"},
+                   {c ? policy::format_utc(c->expiry()) : "-"},
+                   {time_or_dash(s.rotate_at)},
+                   deploy_cell(s),
+                   {topic_of(desired, s.name.exposure)},
+                   {s.current ? s.current->sent.common_name : "-"},
+                   {c ? c->serial : "-"},
+                   {text_or_dash(s.directory)}});
+    }
+    return shown;
 }
 
 std::string next_attempt(const std::optional<policy::instant>& at, policy::instant now)
@@ -113,12 +152,10 @@ void print_remarks(const service::status_view& view, policy::instant now)
         if (!c.last_error.empty()) say(policy::about("credential " + c.name, c.last_error));
 }
 
-void print(const service::status_view& view, policy::instant now)
+void print(const service::status_view& view, const policy::desired_state& desired, bool wide,
+           policy::instant now)
 {
-    table users({"USER", "STATE", "EXPIRES IN", "ROTATES IN", "DEPLOY"});
-    for (const auto& s : view.users)
-        add_row(users, s, now);
-    std::cout << users.text();
+    std::cout << (wide ? wide_table(view.users, desired) : narrow_table(view.users, now)).text();
     table credentials({"CREDENTIAL", "STATE", "UPDATED"});
     for (const auto& c : view.credentials)
         credentials.add({{c.name}, {c.state}, {time_or_dash(c.updated_at)}});
@@ -137,12 +174,38 @@ void keep_only(service::status_view& view, const std::set<policy::user_name>& on
     view.credentials.clear();
 }
 
+// Whatever comes first, its rotation or its end.
+bool is_due_within(const policy::standing& s, policy::duration time, policy::instant now)
+{
+    const auto* c = certificate_of(s);
+    return (c && c->expiry() - now <= time) || (s.rotate_at && *s.rotate_at - now <= time);
+}
+
+struct selection {
+    std::set<policy::user_name> only;     // empty: all
+    std::optional<policy::duration> due;  // within that time
+};
+
+policy::result<selection> selection_of(const status_options& options, const policy::desired_state& desired)
+{
+    const auto only = parse_names(options.names, desired);
+    if (!only) return only.error();
+    selection chosen{.only = *only};
+    if (options.due) {
+        const auto time = parse_duration("--due", *options.due);
+        if (!time) return time.error();
+        chosen.due = *time;
+    }
+    return chosen;
+}
+
 io::awaitable<int> show_once(service::application& app, const globals& common, const status_options& options,
-                             const std::set<policy::user_name>& only)
+                             const selection& chosen)
 {
     auto& world = app.world();
     if (auto loaded = co_await world.load(); !loaded) co_return report_failure(loaded.error());
-    if (auto known = reconcile::check_names(world, only); !known) co_return report_failure(known.error());
+    if (auto known = reconcile::check_names(world, chosen.only); !known)
+        co_return report_failure(known.error());
     co_await world.inspect_outputs("");
     auto login = co_await app.login_status();
     if (!login) co_return report_failure(login.error());
@@ -150,21 +213,23 @@ io::awaitable<int> show_once(service::application& app, const globals& common, c
     auto view = service::view_of(world.desired(), world.stored(), *login,
                                  service::credential_views(world.desired(), app.paths()), now);
     view.disk = service::disk_trouble(app.paths());
-    keep_only(view, only);
+    keep_only(view, chosen.only);
+    if (chosen.due)
+        std::erase_if(view.users, [&](const auto& s) { return !is_due_within(s, *chosen.due, now); });
     if (common.json)
         print_json(service::to_json(view));
     else
-        print(view, now);
+        print(view, world.desired(), common.output == "wide", now);
     co_return options.check&& service::needs_attention(view) ? policy::exit_code::failed
                                                              : policy::exit_code::done;
 }
 
 io::awaitable<int> show(service::application& app, const globals& common, const status_options& options,
-                        const std::set<policy::user_name>& only)
+                        const selection& chosen)
 {
     for (;;) {
         if (options.watch && !common.json) std::cout << (is_terminal(stdout) ? "\033[H\033[2J" : "");
-        const int code = co_await show_once(app, common, options, only);
+        const int code = co_await show_once(app, common, options, chosen);
         if (!options.watch) co_return code;
         std::cout << std::flush;
         if (auto slept = co_await app.clock().sleep_for(watch_every); !slept) co_return code;
@@ -177,14 +242,13 @@ int status(const globals& common, const status_options& options)
 {
     const auto desired = load_configuration(common);
     if (!desired) return policy::exit_code::configuration;
-    const auto only = parse_names(options.names, *desired);
-    if (!only) return report_failure(only.error());
+    const auto chosen = selection_of(options, *desired);
+    if (!chosen) return report_failure(chosen.error());
     service::application app(desired);
     int code = policy::exit_code::failed;
-    app.run([](service::application& a, const globals& c, const status_options& o,
-               const std::set<policy::user_name>& names, int& into) -> io::awaitable<void> {
-        into = co_await show(a, c, o, names);
-    }(app, common, options, *only, code));
+    app.run([](service::application& a, const globals& c, const status_options& o, const selection& s,
+               int& into) -> io::awaitable<void> { into = co_await show(a, c, o, s); }(app, common, options,
+                                                                                       *chosen, code));
     return code;
 }
 

@@ -47,6 +47,7 @@ struct status_options {
     std::vector<std::string> names;
     bool check = false;
     bool watch = false;
+    std::optional<std::string> due;  // only what expires or rotates within that time
 };
 
 struct login_options {
@@ -59,6 +60,14 @@ struct users_delete_options {
     std::string exposure;
     std::vector<std::string> ids;
     bool yes = false;
+    bool force = false;    // also what is in use here
+    bool orphans = false;  // instead of ids: ours, in use by nobody
+};
+
+struct users_show_options {
+    std::string exposure;
+    std::string id;
+    bool certificate = false;
 };
 
 struct deploy_options {
@@ -98,8 +107,9 @@ int login(const globals&, const login_options&);
 int logout(const globals&);
 int token(const globals&);
 int users(const globals&, const std::string& exposure);
+int users_show(const globals&, const users_show_options&);
 int users_delete(const globals&, const users_delete_options&);
-int instances(const globals&);
+int instances(const globals&, const std::string& exposure);
 int deploy(const globals&, const deploy_options&);
 int catalog_template(const globals&, const catalog_options&);
 int catalog_request(const globals&, const catalog_options&);

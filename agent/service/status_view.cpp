@@ -141,6 +141,7 @@ object to_json(const status_view& view)
             {"owner", view.owner},
             {"disk", text_or_null(view.disk)},
             {"login", platform::name_of(view.login.state)},
+            {"login_detail", text_or_null(view.login.sentence)},
             {"users", std::move(users)},
             {"credentials", std::move(credentials)},
             {"exposures", std::move(exposures)}};

@@ -9,6 +9,7 @@ import os
 import pathlib
 import re
 import shutil
+import ssl
 import stat
 import subprocess
 import tempfile
@@ -433,6 +434,36 @@ class OutputTest(MainJobCase):
         agent.run("status", "--check", expect=1)
         self.assertTrue(agent.published("siem").key_matches())
 
+    def test_status_wide_and_due(self):
+        agent = self.served(user("siem"))
+        text = agent.run("status", "-o", "wide", expect=0).stdout
+        entry = agent.status("logs/siem")
+        for key in ("not_before", "rotate_at", "common_name", "serial", "directory"):
+            self.assertIn(entry[key], text)
+        self.assertIn(f"logs-{harness.TENANT} ", text)
+        days = (datetime.datetime.fromisoformat(entry["rotate_at"]) - datetime.datetime.now(datetime.timezone.utc)).days
+        self.assertEqual([u["name"] for u in agent.json("status", "--due", f"{days + 1}d")["users"]], ["siem"])
+        self.assertEqual(agent.json("status", "--due", f"{days - 1}d")["users"], [])
+        agent.run("status", "--due", "soon", expect=64)
+
+    def test_a_missing_key_is_not_valid(self):
+        agent = self.served(user("siem"))
+        (agent.published("siem").current / "key.pem").unlink()
+        entry = agent.status("logs/siem")
+        self.assertEqual((entry["state"], entry["reason"]), ("failing", "output_damaged"))
+        agent.run("status", "--check", expect=1)
+
+    def test_a_removed_user_forgets_what_failed_before(self):
+        agent = self.agent(user("siem", hooks=[{"command": ["/bin/false"]}]), user("two"))
+        agent.run("reconcile", "--timeout", "2s", expect=1)
+        self.assertIsNotNone(agent.status("logs/siem")["last_error"])
+        del agent.settings["exposures"][0]["users"][0]
+        agent.write_config()
+        agent.run("reconcile", expect=0)
+        entry = agent.status("logs/siem")
+        self.assertEqual((entry["state"], entry["last_error"], entry["failures"]), ("removing", None, 0))
+        self.assertIn("will be deleted in", agent.run("status", expect=0).stdout)
+
     def test_users(self):
         agent = self.served(user("siem"))
         other = "[exposure-agent owner=web-02 user=logs/far key=0123456789abcdef]"
@@ -448,7 +479,7 @@ class OutputTest(MainJobCase):
             self.assertEqual((row["exposure"], row["status"]), ("logs", "READY"))
         mine = rows.pop(agent.status("logs/siem")["remote_id"])
         self.assertEqual((mine["managed"], mine["owner"], mine["user"]), ("this", "web-01", "logs/siem"))
-        self.assertEqual(mine["consumer_group"], "group-siem")
+        self.assertEqual((mine["consumer_group"], mine["role"]), ("group-siem", "in_use"))
         by_hand, far = (rows.pop(i) for i in strangers)
         self.assertEqual((by_hand["managed"], by_hand["owner"], by_hand["user"]), ("none", None, None))
         self.assertEqual((far["managed"], far["owner"], far["description"]), ("other", "web-02", other))
@@ -467,13 +498,65 @@ class OutputTest(MainJobCase):
         agent.run("users", "delete", "logs", *strangers, "--yes", expect=0)
         self.assertEqual([u["id"] for u in self.platform.users()], [agent.status("logs/siem")["remote_id"]])
 
+    def test_users_delete_spares_what_is_in_use(self):
+        agent = self.served(user("siem"))
+        mine = agent.status("logs/siem")["remote_id"]
+        said = agent.run("users", "delete", "logs", mine, "--yes", expect=1).stderr
+        self.assertIn(f"logs: user {mine} is in use by logs/siem; nothing was deleted", said)
+        self.assertEqual(self.count("delete_user"), 0)
+        agent.run("users", "delete", "logs", mine, "--yes", "--force", expect=0)
+        self.assertEqual(self.platform.users(), [])
+
+    def test_roles_and_orphans(self):
+        agent = self.served(user("siem", rotation={"retire_after": "2h"}))
+        agent.run("rotate", "logs/siem", expect=0)
+        mark = "[exposure-agent owner=web-01 user=logs/siem key={}]"
+        other = self.platform.put_user(common_name="copied", description=mark.format("0123456789abcdef"))
+        _, csr = harness.make_csr(agent.directory, f"logs-{harness.TENANT}-lost")
+        key = hashlib.sha256(ssl.PEM_cert_to_DER_cert(
+            harness.openssl("req", "-pubkey", "-noout", stdin=csr.encode()).replace("PUBLIC KEY", "CERTIFICATE")))
+        lost = self.platform.put_user(common_name="lost", description=mark.format(key.hexdigest()[:16]),
+                                      csr=harness.encode_csr(csr))
+        roles = {u["remote_id"]: (u["managed"], u["role"]) for u in agent.json("users")["users"]}
+        self.assertEqual(roles.pop(agent.status("logs/siem")["remote_id"]), ("this", "in_use"))
+        self.assertEqual(roles.pop(agent.status("logs/siem")["retiring"][0]["remote_id"]), ("this", "retiring"))
+        self.assertEqual(roles, {other: ("none", None), lost: ("this", "orphan")})
+        agent.run("users", "delete", "--orphans", expect=64)
+        agent.run("users", "delete", "logs", lost, "--orphans", "--yes", expect=64)
+        agent.run("users", "delete", "--orphans", "--yes", expect=0)
+        self.assertEqual(sorted(u["id"] for u in self.platform.users()),
+                         sorted(u["remote_id"] for u in agent.json("users")["users"]))
+        self.assertNotIn(lost, [u["id"] for u in self.platform.users()])
+        self.assertIn("No orphans", agent.run("users", "delete", "logs", "--orphans", "--yes", expect=0).stdout)
+
+    def test_users_delete_looks_after_a_lost_answer(self):
+        agent = self.served(user("siem"))
+        stranger = self.platform.put_user(common_name="by-hand")
+        self.platform.fault(operation="delete_user", nth=1, close="after")
+        self.assertEqual(agent.run("users", "delete", "logs", stranger, "--yes", expect=0).stdout, f"deleted {stranger}\n")
+
+    def test_users_show(self):
+        agent = self.served(user("siem"))
+        mine = agent.status("logs/siem")["remote_id"]
+        shown = agent.json("users", "show", "logs", mine, "--certificate")
+        self.assertEqual((shown["schema"], shown["user"]["role"]), ("exposure-agent.user/v1", "in_use"))
+        self.assertEqual(shown["user"]["certificate"].strip(), agent.published("siem").read("fullchain.pem").strip())
+        self.assertEqual(shown["user"]["created_by"], "svc-exposure")
+        self.assertNotIn("certificate", agent.json("users", "show", "logs", mine)["user"])
+        text = agent.run("users", "show", "logs", mine, expect=0).stdout
+        self.assertRegex(text, r"(?m)^created by +svc-exposure$")
+        self.assertIn("no user has the id nobody", agent.run("users", "show", "logs", "nobody", expect=1).stderr)
+
     def test_instances_token_and_check(self):
         agent = self.served(user("siem"), user("two"))
         (instance,) = self.platform.state()["instances"]
+        shown_group = agent.json("instances", "logs")["instances"][0]["business_group"]
+        self.assertEqual(set(shown_group), {"id", "name"})
         self.assertEqual(agent.json("instances"),
                          {"schema": "exposure-agent.instances/v1",
                           "instances": [{"exposure": "logs", "id": instance["id"], "name": instance["name"],
-                                         "status": "READY"}]})
+                                         "status": "READY", "topic": f"logs-{harness.TENANT}",
+                                         "business_group": shown_group}]})
         token = agent.json("token")
         self.assertEqual((token["schema"], token["login"], token["source"]), ("exposure-agent.token/v1", "ok", "oauth"))
         self.assert_keys(token, "access_token_expires_at", "last_refresh_at")

@@ -132,7 +132,7 @@ BOOST_AUTO_TEST_CASE(from_the_most_to_the_least_pressing)
              w.have().output = output_condition::damaged;
              w.have().output_detail = "key.pem is missing";
          },
-         "valid", "output_damaged", true},
+         "failing", "output_damaged", true},
         {"unreadable", [](policy_world& w) { w.have().unreadable = "state.json is damaged"; }, "blocked",
          "record_unreadable", true},
         {"not in the file",
