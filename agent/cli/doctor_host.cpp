@@ -1,11 +1,15 @@
-#include "agent/cli/doctor_checks.hpp"
+#include "agent/cli/doctor.hpp"
 #include "agent/deploy/hooks_runner.hpp"
 #include "agent/disk/ownership.hpp"
 #include "agent/disk/paths.hpp"
+#include "agent/io/environment.hpp"
 
 #include <array>
+#include <charconv>
 #include <cstdio>
-#include <set>
+#include <map>
+#include <netdb.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -14,6 +18,8 @@ namespace cli {
 namespace {
 
 constexpr std::uint64_t little_space = 16ULL << 20;
+constexpr auto time_to_answer = std::chrono::seconds(10);  // of systemctl
+constexpr const char* service_unit = "exposure-agent.service";
 
 std::string octal(unsigned mode)
 {
@@ -22,100 +28,327 @@ std::string octal(unsigned mode)
     return text.data();
 }
 
-finding check_state_directory(const policy::desired_state& desired)
+bool exists(const std::string& path, struct stat& facts)
 {
+    return ::stat(path.c_str(), &facts) == 0;
+}
+
+std::string this_user()
+{
+    return disk::user_text(::geteuid());
+}
+
+// The nearest directory above that exists.
+std::filesystem::path existing_parent(std::filesystem::path path)
+{
+    while (::access(path.c_str(), F_OK) != 0 && path.has_relative_path())
+        path = path.parent_path();
+    return path;
+}
+
+diagnosis check_state_directory(const policy::desired_state& desired)
+{
+    const std::string name = "state directory";
     const disk::paths where(desired.state_dir);
     struct stat facts {};
     const std::string directory = where.private_directory();
-    if (::lstat(directory.c_str(), &facts) != 0)
-        return {"state directory", verdict::warning, directory + " does not exist yet",
-                "nothing: the first login or reconcile creates it"};
+    if (::lstat(directory.c_str(), &facts) != 0) {
+        const auto parent = existing_parent(desired.state_dir);
+        if (::access(parent.c_str(), W_OK | X_OK) != 0)
+            return {name, verdict::failed,
+                    directory + " does not exist, and " + this_user() +
+                        " cannot create it: " + parent.string() + " is read-only for it",
+                    "create it, or run with sudo"};
+        return {name, verdict::warning, directory + " does not exist yet",
+                "nothing to do: the first login or reconcile creates it"};
+    }
     if (!S_ISDIR(facts.st_mode))
-        return {"state directory", verdict::failed, directory + " is not a directory", "move it away"};
+        return {name, verdict::failed, directory + " is not a directory", "move it away"};
     if (facts.st_uid != ::geteuid()) {
         const auto owner = disk::user_text(facts.st_uid);
         return {
-            "state directory", ::geteuid() == 0 ? verdict::warning : verdict::failed,
-            directory + " belongs to " + owner + ", this is " + disk::user_text(::geteuid()),
-            "to see what the service can read and write, run: sudo -u " + owner + " exposure-agent doctor"};
+            name, ::geteuid() == 0 ? verdict::warning : verdict::failed,
+            directory + " belongs to " + owner + ", this is " + this_user(),
+            "to check what the service can read and write, run: sudo -u " + owner + " exposure-agent doctor"};
     }
     if ((facts.st_mode & 077U) != 0)
-        return {"state directory", verdict::failed, directory + " has mode " + octal(facts.st_mode),
-                "chmod 0700 " + directory};
+        return {name, verdict::failed, directory + " has mode " + octal(facts.st_mode),
+                "run: chmod 0700 " + directory};
     struct statvfs space {};
     if (::statvfs(directory.c_str(), &space) == 0 && space.f_bavail * space.f_frsize < little_space)
-        return {"state directory", verdict::failed, directory + " has less than 16 MiB left",
+        return {name, verdict::failed, directory + " has less than 16 MiB left",
                 "free some space: nothing is sent to the platform while the disk cannot keep the answer"};
-    return {"state directory", verdict::ok, directory + " is private", ""};
+    return {name, verdict::ok, directory + " is private", ""};
 }
 
-void check_file(std::vector<finding>& into, const std::string& name, const std::string& path)
+void check_file(diagnoses& into, const std::string& name, const std::string& path, bool secret)
 {
-    if (::access(path.c_str(), R_OK) == 0)
-        into.push_back({name, verdict::ok, path + " can be read", ""});
+    struct stat facts {};
+    if (!exists(path, facts))
+        return into.push_back({name, verdict::failed,
+                               path + " does not exist or cannot be reached by " + this_user(),
+                               "create it, or correct the path"});
+    if (!S_ISREG(facts.st_mode))
+        return into.push_back({name, verdict::failed, path + " is not a file", "correct the path"});
+    if (::access(path.c_str(), R_OK) != 0)
+        return into.push_back({name, verdict::failed, path + " cannot be read by " + this_user(),
+                               "give " + this_user() + " read access to it"});
+    if (facts.st_size == 0)
+        return into.push_back({name, verdict::failed, path + " is empty", "write the value into it"});
+    if (secret && (facts.st_mode & 07U) != 0)
+        return into.push_back({name, verdict::warning,
+                               path + " can be read by everybody (mode " + octal(facts.st_mode) + ")",
+                               "run: chmod o= " + path});
+    into.push_back({name, verdict::ok, path + " can be read", ""});
+}
+
+// Why a program cannot be started; empty: it can.
+std::string program_trouble(const std::string& program)
+{
+    struct stat facts {};
+    if (!exists(program, facts)) return program + " does not exist";
+    if (S_ISDIR(facts.st_mode)) return program + " is a directory";
+    if (!S_ISREG(facts.st_mode)) return program + " is not a program";
+    if (::access(program.c_str(), X_OK) != 0) return program + " cannot be executed by " + this_user();
+    return {};
+}
+
+void check_program(diagnoses& into, const std::string& name, const std::string& program)
+{
+    const auto trouble = program_trouble(program);
+    if (trouble.empty())
+        into.push_back({name, verdict::ok, program + " can be run", ""});
     else
-        into.push_back({name, verdict::failed, path + " cannot be read by " + disk::user_text(::geteuid()),
-                        "check that it exists, and its owner and mode"});
+        into.push_back({name, verdict::failed, trouble, "install it, or correct its path and mode"});
 }
 
-void check_files(std::vector<finding>& into, const policy::desired_state& desired)
+void check_secret(diagnoses& into, const std::string& name,
+                  const std::optional<policy::secret_source>& secret)
 {
-    if (desired.network.ca_file) check_file(into, "network.ca_file", *desired.network.ca_file);
-    if (desired.network.crl_file) check_file(into, "network.crl_file", *desired.network.crl_file);
-    const auto& secret = desired.identity.client_secret;
-    if (secret && secret->from == policy::secret_source::origin::file)
-        check_file(into, "identity.client_secret", secret->name);
+    using origin = policy::secret_source::origin;
+    if (!secret) return;
+    if (secret->from == origin::file) return check_file(into, name, secret->name, true);
+    if (secret->from == origin::command) return check_program(into, name, secret->argv.front());
+    if (secret->from == origin::environment) {
+        const auto value = io::environment(secret->name);
+        if (value && !value->empty())
+            into.push_back({name, verdict::ok, "the variable " + secret->name + " is set", ""});
+        else
+            into.push_back({name, verdict::failed,
+                            "the variable " + secret->name + (value ? " is empty" : " is not set") + " here",
+                            "set it; the service reads /etc/exposure-agent/environment"});
+        return;
+    }
+    const auto directory = io::environment("CREDENTIALS_DIRECTORY");
+    if (directory) return check_file(into, name, *directory + "/" + secret->name, false);
+    into.push_back({name, verdict::warning,
+                    "the credential " + secret->name + " exists only inside the service",
+                    "check that the unit has LoadCredential=" + secret->name + ":..."});
+}
+
+void check_files(diagnoses& into, const policy::desired_state& desired)
+{
+    if (desired.network.ca_file) check_file(into, "network.ca_file", *desired.network.ca_file, false);
+    if (desired.network.crl_file) check_file(into, "network.crl_file", *desired.network.crl_file, false);
+    if (desired.network.proxy_auth)
+        check_secret(into, "network.proxy_auth.password", desired.network.proxy_auth->password);
+    check_secret(into, "identity.client_secret", desired.identity.client_secret);
+    check_secret(into, "identity.access_token", desired.identity.access_token);
+    if (!desired.identity.publish_command.empty())
+        check_program(into, "identity.publish", desired.identity.publish_command.front());
+    if (!desired.notify.command.empty()) check_program(into, "notify", desired.notify.command.front());
     for (const auto& exposure : desired.exposures) {
         if (exposure.broker_ca_file)
-            check_file(into, exposure.name + ": broker_ca_file", *exposure.broker_ca_file);
+            check_file(into, exposure.name + ": broker_ca_file", *exposure.broker_ca_file, false);
         for (const auto& user : exposure.users)
             if (user.output.password_file)
-                check_file(into, exposure.name + "/" + user.name + ": password", *user.output.password_file);
+                check_file(into, exposure.name + "/" + user.name + ": password", *user.output.password_file,
+                           true);
     }
 }
 
-// The nearest directory that exists has to let us in.
-finding check_directory(const std::string& user, std::filesystem::path directory)
+// What the service's unit lets it write; empty when there is no such unit here.
+using unit_properties = std::map<std::string, std::string>;
+
+io::awaitable<unit_properties> show_unit(io::process& process, std::string unit, std::string wanted)
 {
-    const auto wanted = directory.string();
-    struct stat facts {};
-    if (::lstat(wanted.c_str(), &facts) == 0 && S_ISLNK(facts.st_mode))
-        return {user + ": output", verdict::failed, wanted + " is a symbolic link",
-                "name the directory itself: the agent does not follow it"};
-    while (::access(directory.c_str(), F_OK) != 0 && directory.has_relative_path())
-        directory = directory.parent_path();
-    if (::access(directory.c_str(), W_OK | X_OK) != 0)
-        return {user + ": output", verdict::failed,
-                directory.string() + " cannot be written by " + disk::user_text(::geteuid()),
-                "give the directory to the agent's user, or set another output.directory"};
-    return {user + ": output", verdict::ok, wanted, ""};
+    io::process_request request{
+        .argv = {deploy::hooks_runner::find_systemctl(), "show", "--property=" + wanted, std::move(unit)},
+        .environment = {},
+        .input = {},
+        .timeout = time_to_answer};
+    unit_properties properties;
+    const auto outcome = co_await process.run(std::move(request));
+    if (!outcome || !outcome->ok()) co_return properties;
+    std::string_view text = outcome->out;
+    while (!text.empty()) {
+        const auto line = text.substr(0, text.find('\n'));
+        text.remove_prefix(std::min(text.size(), line.size() + 1));
+        if (const auto equals = line.find('='); equals != std::string_view::npos)
+            properties.emplace(line.substr(0, equals), line.substr(equals + 1));
+    }
+    co_return properties;
 }
 
-finding check_hook(const std::string& user, const policy::hook& hook)
+bool lies_below(const std::string& path, const std::string& directory)
 {
-    const auto program =
-        hook.what == policy::hook::kind::command ? hook.argv.front() : deploy::hooks_runner::find_systemctl();
-    if (::access(program.c_str(), X_OK) == 0)
-        return {user + ": hook", verdict::ok, program + " can be run", ""};
-    return {user + ": hook", verdict::failed, program + " cannot be run",
-            "install it, or correct its path and mode"};
+    return path == directory || path.starts_with(directory.ends_with('/') ? directory : directory + "/");
+}
+
+bool in_list(const std::string& path, std::string_view list)
+{
+    while (!list.empty()) {
+        auto word = list.substr(0, list.find(' '));
+        list.remove_prefix(std::min(list.size(), word.size() + 1));
+        while (word.starts_with('-') || word.starts_with('+'))
+            word.remove_prefix(1);
+        if (!word.empty() && lies_below(path, std::string(word))) return true;
+    }
+    return false;
+}
+
+// Why the service cannot put files there; empty: it can, as far as its unit says.
+std::string sandbox_trouble(const unit_properties& unit, const policy::desired_state& desired,
+                            const std::string& path)
+{
+    const auto of = [&](const char* key) {
+        const auto found = unit.find(key);
+        return found == unit.end() ? std::string() : found->second;
+    };
+    if (of("LoadState") != "loaded") return {};
+    const auto below = [&](std::initializer_list<const char*> directories) {
+        return std::ranges::any_of(directories, [&](const char* d) { return lies_below(path, d); });
+    };
+    if (of("PrivateTmp") == "yes" && below({"/tmp", "/var/tmp"}))
+        return path + " is in the service's private /tmp, where no other program sees it";
+    if (of("ProtectHome") == "yes" && below({"/home", "/root", "/run/user"}))
+        return path + " is hidden from the service (ProtectHome=yes)";
+    if (of("ProtectSystem") == "strict" && !in_list(path, of("ReadWritePaths")) &&
+        !lies_below(path, desired.state_dir) && !below({"/tmp", "/var/tmp"}))
+        return path + " is read-only for the service (ProtectSystem=strict)";
+    return {};
+}
+
+enum class output { published, credential };
+
+diagnosis check_directory(const std::string& name, const std::string& wanted, output kind)
+{
+    struct stat facts {};
+    if (::lstat(wanted.c_str(), &facts) == 0 && S_ISLNK(facts.st_mode))
+        return {name, verdict::failed, wanted + " is a symbolic link",
+                "name the directory itself: the agent does not follow the link"};
+    const auto current = wanted + "/current";
+    if (kind == output::published && ::lstat(current.c_str(), &facts) == 0 && !S_ISLNK(facts.st_mode))
+        return {name, verdict::failed, current + " already exists and is not a symbolic link",
+                "move it away"};
+    const auto nearest = existing_parent(wanted);
+    if (::access(nearest.c_str(), W_OK | X_OK) != 0)
+        return {name, verdict::failed, nearest.string() + " cannot be written by " + this_user(),
+                "give the directory to the agent's user, or set another output.directory"};
+    return {name, verdict::ok, wanted, ""};
+}
+
+void check_output(diagnoses& into, const std::string& name, const std::string& directory, output kind,
+                  const policy::file_access& access, const unit_properties& unit,
+                  const policy::desired_state& desired)
+{
+    if (const auto known = disk::access_for(access); !known)
+        into.push_back({name, verdict::failed, known.error().context,
+                        "create the account, or correct owner and group of the output"});
+    if (const auto trouble = sandbox_trouble(unit, desired, directory); !trouble.empty())
+        into.push_back(
+            {name, verdict::failed, trouble,
+             std::string("add ReadWritePaths=") + directory + " with: systemctl edit " + service_unit});
+    into.push_back(check_directory(name, directory, kind));
+}
+
+io::awaitable<void> check_hook(service::application& app, std::string name, policy::hook hook,
+                               diagnoses& into)
+{
+    if (hook.what == policy::hook::kind::command) {
+        check_program(into, name, hook.argv.front());
+        co_return;
+    }
+    const auto systemctl = deploy::hooks_runner::find_systemctl();
+    if (const auto trouble = program_trouble(systemctl); !trouble.empty()) {
+        into.push_back({name, verdict::failed, trouble + ": no unit can be restarted", "use a command hook"});
+        co_return;
+    }
+    const auto unit = co_await show_unit(app.process(), hook.unit, "LoadState");
+    const auto state = unit.find("LoadState");
+    if (state == unit.end())
+        into.push_back({name, verdict::warning, "systemd does not answer about " + hook.unit,
+                        "check it with: systemctl status " + hook.unit});
+    else if (state->second != "loaded")
+        into.push_back({name, verdict::failed, hook.unit + " is " + state->second,
+                        "install the unit, or correct its name in the configuration"});
+    else
+        into.push_back({name, verdict::ok, hook.unit + " exists", ""});
+}
+
+// True when somebody listens there already.
+bool is_in_use(const std::string& host, const std::string& port)
+{
+    addrinfo hints{};
+    hints.ai_flags = AI_NUMERICHOST | AI_NUMERICSERV | AI_PASSIVE;
+    hints.ai_socktype = SOCK_STREAM;
+    addrinfo* found = nullptr;
+    if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return false;
+    const int fd = ::socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, 0);
+    const int yes = 1;
+    if (fd >= 0) ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    const bool taken = fd >= 0 && ::bind(fd, found->ai_addr, found->ai_addrlen) != 0 && errno == EADDRINUSE;
+    if (fd >= 0) ::close(fd);
+    ::freeaddrinfo(found);
+    return taken;
+}
+
+void check_metrics(diagnoses& into, const policy::metrics_settings& metrics, bool daemon)
+{
+    const auto colon = metrics.listen.rfind(':');
+    if (daemon || metrics.listen.empty() || metrics.listen.starts_with("unix:") || colon == std::string::npos)
+        return;
+    auto host = metrics.listen.substr(0, colon);
+    if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
+    const auto port = metrics.listen.substr(colon + 1);
+    if (is_in_use(host, port))
+        into.push_back({"metrics.listen", verdict::failed, metrics.listen + " is in use by another program",
+                        "choose another port, or run: ss -ltnp sport = :" + port});
+    else
+        into.push_back({"metrics.listen", verdict::ok, metrics.listen + " is free", ""});
 }
 
 }  // namespace
 
-std::vector<finding> check_host(const policy::desired_state& desired)
+io::awaitable<void> check_host(service::application& app, bool daemon, diagnoses& into)
 {
-    std::vector<finding> found{{"configuration", verdict::ok, "it can be read", ""},
-                               check_state_directory(desired)};
-    check_files(found, desired);
+    const auto& desired = app.desired();
+    into.push_back({"configuration", verdict::ok, "can be read", ""});
+    into.push_back(check_state_directory(desired));
+    check_files(into, desired);
+    check_metrics(into, desired.metrics, daemon);
+    const auto unit = co_await show_unit(app.process(), service_unit,
+                                         "LoadState,ProtectSystem,ProtectHome,PrivateTmp,ReadWritePaths");
     for (const auto& exposure : desired.exposures)
         for (const auto& user : exposure.users) {
             const auto name = exposure.name + "/" + user.name;
-            found.push_back(check_directory(name, user.output.directory));
+            check_output(into, name + ": output", user.output.directory, output::published,
+                         user.output.access, unit, desired);
             for (const auto& hook : user.hooks)
-                found.push_back(check_hook(name, hook));
+                co_await check_hook(app, name + ": hook", hook, into);
         }
-    return found;
+    for (const auto& credential : desired.credentials) {
+        const auto name = "credential " + credential.name;
+        const auto directory = std::filesystem::path(credential.file).parent_path().string();
+        check_output(into, name + ": output", directory, output::credential, credential.access, unit,
+                     desired);
+        struct stat facts {};
+        if (exists(credential.file, facts) && !S_ISREG(facts.st_mode))
+            into.push_back(
+                {name + ": output", verdict::failed, credential.file + " is not a file", "move it away"});
+        for (const auto& hook : credential.hooks)
+            co_await check_hook(app, name + ": hook", hook, into);
+    }
 }
 
 }  // namespace cli

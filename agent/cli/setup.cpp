@@ -316,6 +316,12 @@ int perform(const globals& common, std::shared_ptr<const policy::desired_state> 
     return run_here(common, desired, verb, std::move(arguments));
 }
 
+bool daemon_runs(const policy::desired_state& desired)
+{
+    const auto answer = ask_daemon(desired, "ping", {}, daemon_greeting);
+    return answer && answer->has_value();
+}
+
 int look(const globals& common, std::function<io::awaitable<int>(service::application&)> work)
 {
     const auto desired = load_configuration(common);

@@ -43,6 +43,9 @@ int perform(const globals&, const std::string& verb, boost::json::object argumen
 int perform(const globals&, std::shared_ptr<const policy::desired_state>, const std::string& verb,
             boost::json::object arguments);
 
+// True when a daemon holds the state directory.
+bool daemon_runs(const policy::desired_state&);
+
 // Prints an operation's answer: JSON, or its messages.
 int show_answer(const globals&, const boost::json::object& answer);
 

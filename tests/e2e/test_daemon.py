@@ -393,7 +393,8 @@ class OneShotTest(DaemonCase):
                 said = agent.run(*verb.split(), expect=1).stderr
                 self.assertIn(f"belongs to {owner}", said)
                 self.assertIn(f"sudo -u {owner} exposure-agent", said)
-        self.assertEqual(agent.status("logs/one")["state"], "valid")
+        shown = agent.status("logs/one")  # the files have another owner now
+        self.assertEqual((shown["state"], shown["reason"]), ("failing", "output_damaged"))
         checks = {check["name"]: check for check in agent.json("doctor", expect=1)["checks"]}
         self.assertEqual(checks["state directory"]["verdict"], "warning")
         self.assertIn(f"sudo -u {owner}", checks["state directory"]["remedy"])
