@@ -168,6 +168,28 @@ void add_host(CLI::App& app, session& s)
 {
     add_shown(app, s, "check", "Check the configuration and print every mistake",
               [&s] { return check(s.common); });
+    auto i = std::make_shared<init_options>();
+    auto* first = add(app, s, "init", "Write the first configuration, by questions or from options",
+                      [&s, i] { return init(s.common, *i); });
+    first->add_option("--output", i->output, "where to write it; default: the file of --config")
+        ->type_name("FILE");
+    first->add_flag("--force", i->force, "replace a file that exists");
+    const auto text = [first](const char* name, std::string& value, const char* what, const char* type) {
+        first->add_option(name, value, what)->type_name(type);
+    };
+    text("--auth-url", i->auth_url, "address of the login server", "URL");
+    text("--client-id", i->client_id, "OAuth client id", "ID");
+    text("--client-secret-file", i->client_secret_file, "file with the OAuth client secret", "FILE");
+    text("--redirect-url", i->redirect_url, "redirect address of the OAuth client", "URL");
+    text("--tenant", i->tenant, "the tenant", "TENANT");
+    text("--variant", i->variant, "log, health or lifecycle", "VARIANT");
+    text("--base-url", i->base_url, "address of the event exposure service", "URL");
+    text("--exposure", i->exposure, "name for the exposure", "NAME");
+    text("--user", i->user, "name for the consumer", "NAME");
+    text("--consumer-group", i->consumer_group, "its Kafka consumer group", "GROUP");
+    text("--contact", i->contact, "e-mail address of the team", "ADDRESS");
+    text("--ca-file", i->ca_file, "CA file to check the servers with", "FILE");
+    text("--broker", i->broker, "Kafka broker", "HOST:PORT");
     add_shown(app, s, "doctor",
               "Check DNS, TLS, proxy, clock, login, permissions, hooks and broker; name the remedy",
               [&s] { return doctor(s.common); });

@@ -70,6 +70,24 @@ struct users_show_options {
     bool certificate = false;
 };
 
+struct init_options {
+    std::string output;  // empty: the file that --config names
+    std::string auth_url;
+    std::string client_id;
+    std::string client_secret_file;
+    std::string redirect_url;
+    std::string tenant;
+    std::string variant;
+    std::string base_url;
+    std::string exposure;
+    std::string user;
+    std::string consumer_group;
+    std::string contact;
+    std::string ca_file;
+    std::string broker;
+    bool force = false;
+};
+
 struct deploy_options {
     std::vector<std::string> names;
     bool force = false;
@@ -102,6 +120,7 @@ int rotate(const globals&, const rotate_options&);
 int rollback(const globals&, const std::vector<std::string>& names);
 int takeover(const globals&);
 int check(const globals&);
+int init(const globals&, const init_options&);
 int doctor(const globals&);
 int login(const globals&, const login_options&);
 int logout(const globals&);

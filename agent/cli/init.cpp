@@ -1,0 +1,363 @@
+#include "agent/cli/output.hpp"
+#include "agent/cli/setup.hpp"
+#include "agent/cli/verbs.hpp"
+#include "agent/disk/atomic_file.hpp"
+#include "agent/disk/ownership.hpp"
+#include "agent/disk/read_file.hpp"
+#include "agent/io/log_format.hpp"
+#include "agent/platform/token_endpoint.hpp"
+#include "config/load.hpp"
+#include "crypto/secret.hpp"
+#include "policy/exit_code.hpp"
+#include "policy/limits.hpp"
+
+#include <boost/json.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <filesystem>
+#include <iostream>
+#include <sys/stat.h>
+#include <termios.h>
+#include <unistd.h>
+
+// init: the first configuration, asked for or given by flags; what can be tried is tried before it is
+// written.
+
+namespace cli {
+namespace {
+
+constexpr const char* service_user = "exposure-agent";
+constexpr mode_t configuration_mode = 0644;
+constexpr mode_t shared_secret_mode = 0640;  // root writes, the service reads
+constexpr mode_t own_secret_mode = 0600;
+
+// A YAML scalar: plain where no YAML reader can mistake it for anything else.
+std::string scalar(const std::string& text)
+{
+    constexpr std::array<std::string_view, 10> words{"yes", "no",  "true", "false", "null",
+                                                     "on",  "off", "y",    "n",     "~"};
+    const auto is_plain = [](unsigned char c) {
+        return std::isalnum(c) != 0 || c == '.' || c == '_' || c == '/' || c == ':' || c == '@' || c == '-';
+    };
+    std::string lower = text;
+    std::ranges::transform(lower, lower.begin(), [](unsigned char c) { return std::tolower(c); });
+    const bool plain = !text.empty() &&
+                       (std::isalpha(static_cast<unsigned char>(text[0])) != 0 || text[0] == '/') &&
+                       std::ranges::all_of(text, is_plain) && !text.ends_with(':') &&
+                       std::ranges::find(words, lower) == words.end();
+    return plain ? text : boost::json::serialize(boost::json::string(text));
+}
+
+std::string render(const init_options& o)
+{
+    const auto line = [](const std::string& indent, const char* key, const std::string& value) {
+        return value.empty() ? std::string() : indent + key + ": " + scalar(value) + "\n";
+    };
+    return "# Configuration of exposure-agent; every key: man 5 exposure-agent.yaml\n"
+           "version: 1\n\n"
+           "identity:\n" +
+           line("  ", "auth_url", o.auth_url) + line("  ", "client_id", o.client_id) +
+           "  client_secret: {file: " + scalar(o.client_secret_file) + "}\n" +
+           line("  ", "redirect_url", o.redirect_url) +
+           (o.ca_file.empty() ? "" : "\nnetwork:\n" + line("  ", "ca_file", o.ca_file)) + "\ndefaults:\n" +
+           line("  ", "contact", o.contact) + "\nexposures:\n  - name: " + scalar(o.exposure) + "\n" +
+           line("    ", "variant", o.variant) + line("    ", "base_url", o.base_url) +
+           line("    ", "tenant", o.tenant) + line("    ", "broker", o.broker) +
+           "    users:\n      - name: " + scalar(o.user) + "\n" +
+           line("        ", "consumer_group", o.consumer_group);
+}
+
+// What is not answered yet stands in for itself, so that one answer can be judged alone.
+init_options filled(init_options o)
+{
+    const auto fill = [](std::string& value, const char* text) {
+        if (value.empty()) value = text;
+    };
+    fill(o.auth_url, "https://login.example.com/SAAS/t/tenant");
+    fill(o.client_id, "client");
+    fill(o.client_secret_file, "/etc/exposure-agent/client-secret");
+    fill(o.tenant, "tenant");
+    fill(o.variant, "log");
+    fill(o.base_url, "https://les.example.com");
+    fill(o.exposure, "logs");
+    fill(o.user, "user");
+    fill(o.consumer_group, "group");
+    fill(o.contact, "team@example.com");
+    return o;
+}
+
+config::outcome parsed(const init_options& o)
+{
+    return config::parse(render(filled(o)), "init", config::this_process());
+}
+
+// Why one answer is wrong; empty: it is not.
+std::string mistake_in(std::string init_options::*which, const std::string& answer)
+{
+    init_options alone;
+    alone.*which = answer;
+    const auto outcome = parsed(alone);
+    return outcome.mistakes.empty() ? "" : outcome.mistakes.front().text;
+}
+
+// Tries
+
+policy::result<void> try_address(const init_options& o, std::string url)
+{
+    const auto desired = parsed(o).state;
+    if (!desired) return {};  // said already
+    service::application app(std::make_shared<const policy::desired_state>(*desired));
+    policy::result<void> tried;
+    app.run(
+        [](service::application& a, std::string where, policy::result<void>& into) -> io::awaitable<void> {
+            io::http_request request{.method = "GET", .url = where, .idempotent = true};
+            const auto answer = co_await a.http().exchange(std::move(request));
+            if (!answer) into = answer.error();
+        }(app, std::move(url), tried));
+    return tried;
+}
+
+policy::result<crypto::secret> secret_in(const std::string& file)
+{
+    auto text = disk::read_file(file, policy::limits::token_bytes);
+    if (!text) return text.error();
+    if (!*text || (*text)->empty())
+        return policy::failure{.code = policy::errc::usage,
+                               .context = file + (*text ? " is empty" : ": not found"),
+                               .kind = policy::retry::never};
+    std::erase(**text, '\n');
+    return crypto::secret(std::move(**text));
+}
+
+// A refresh token that nobody has: a server that knows the client refuses the token, another one the client.
+policy::result<void> try_client(const init_options& o, const crypto::secret& typed)
+{
+    const auto desired = parsed(o).state;
+    if (!desired) return {};
+    auto secret =
+        typed.empty() ? secret_in(o.client_secret_file) : policy::result<crypto::secret>(typed.clone());
+    if (!secret) return secret.error();
+    service::application app(std::make_shared<const policy::desired_state>(*desired));
+    policy::result<void> tried;
+    app.run([](service::application& a, crypto::secret s, policy::result<void>& into) -> io::awaitable<void> {
+        platform::token_endpoint endpoint(a.http(), a.clock());
+        crypto::secret nobodys("exposure-agent-init");
+        auto identity = a.desired().identity;
+        auto outcome = co_await endpoint.refresh(std::move(identity), std::move(s), std::move(nobodys));
+        if (outcome.end != platform::exchange_end::granted &&
+            outcome.end != platform::exchange_end::grant_refused)
+            into = outcome.failure;
+    }(app, std::move(*secret), tried));
+    return tried;
+}
+
+// Questions
+
+// Typed without an echo.
+crypto::secret read_hidden(const std::string& prompt)
+{
+    std::cerr << prompt << ": " << std::flush;
+    termios before{};
+    const bool known = ::tcgetattr(STDIN_FILENO, &before) == 0;
+    auto hidden = before;
+    hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    if (known) ::tcsetattr(STDIN_FILENO, TCSANOW, &hidden);
+    std::string line;
+    std::getline(std::cin, line);
+    if (known) ::tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    std::cerr << "\n";
+    return crypto::secret(std::move(line));
+}
+
+std::string last_part(const std::string& url)
+{
+    const auto slash = url.rfind('/');
+    return slash == std::string::npos ? "" : url.substr(slash + 1);
+}
+
+struct question {
+    const char* flag;
+    const char* prompt;
+    std::string init_options::*answer;
+    std::string proposal;
+    bool optional = false;
+};
+
+class interview {
+public:
+    interview(init_options given, bool interactive) : o_(std::move(given)), interactive_(interactive) {}
+
+    policy::result<init_options> run()
+    {
+        ask({"--auth-url", "Address of the login server (ends with /SAAS/t/TENANT)",
+             &init_options::auth_url});
+        attempt([this] { return try_address(o_, o_.auth_url); }, &init_options::auth_url,
+                "Address of the login server");
+        ask({"--client-id", "OAuth client id", &init_options::client_id});
+        ask_secret();
+        attempt([this] { return try_client(o_, secret_); }, &init_options::client_id, "OAuth client id");
+        ask({"--redirect-url", "Redirect address of the OAuth client", &init_options::redirect_url,
+             "http://localhost"});
+        ask({"--tenant", "Tenant", &init_options::tenant, last_part(o_.auth_url)});
+        ask({"--variant", "What to consume: log, health or lifecycle", &init_options::variant, "log"});
+        ask({"--base-url", "Address of the event exposure service", &init_options::base_url});
+        attempt([this] { return try_address(o_, o_.base_url); }, &init_options::base_url,
+                "Address of the event exposure service");
+        ask({"--exposure", "Name for this exposure", &init_options::exposure,
+             o_.variant == "log" ? "logs" : o_.variant});
+        ask({"--user", "Name for the consumer", &init_options::user});
+        ask({"--consumer-group", "Kafka consumer group", &init_options::consumer_group, o_.user});
+        ask({"--contact", "E-mail address of the team", &init_options::contact});
+        ask({"--broker", "Kafka broker HOST:PORT (empty: none)", &init_options::broker, "", true});
+        if (failed_) return *failed_;
+        if (!missing_.empty())
+            return policy::failure{.code = policy::errc::usage,
+                                   .context = "init needs " + missing_ + " where it cannot ask",
+                                   .kind = policy::retry::never};
+        return o_;
+    }
+
+    // Of the secret that was typed; empty: it is in its file already.
+    const crypto::secret& typed_secret() const { return secret_; }
+
+private:
+    void ask(const question& q)
+    {
+        auto& answer = o_.*q.answer;
+        const bool given = !answer.empty();
+        while (!failed_) {
+            if (!given && interactive_) {
+                std::cerr << q.prompt << (q.proposal.empty() ? "" : " [" + q.proposal + "]") << ": "
+                          << std::flush;
+                if (!std::getline(std::cin, answer))
+                    return fail("the input ended before everything was answered");
+            }
+            if (answer.empty()) answer = q.proposal;
+            if (answer.empty() && (q.optional || !interactive_)) {
+                if (!q.optional) missing_ += (missing_.empty() ? "" : ", ") + std::string(q.flag);
+                return;
+            }
+            const auto mistake = answer.empty() ? "an answer is needed" : mistake_in(q.answer, answer);
+            if (mistake.empty()) return;
+            if (given || !interactive_) return fail(std::string(q.flag) + ": " + mistake);
+            std::cerr << io::printable(mistake) << "\n";
+            answer.clear();
+        }
+    }
+
+    void ask_secret()
+    {
+        if (failed_ || !o_.client_secret_file.empty()) return;
+        if (!interactive_) {
+            missing_ += (missing_.empty() ? "" : ", ") + std::string("--client-secret-file");
+            return;
+        }
+        while (secret_.empty() && std::cin)
+            secret_ = read_hidden("OAuth client secret (not shown)");
+        if (secret_.empty()) return fail("the input ended before everything was answered");
+        o_.client_secret_file = (std::filesystem::path(o_.output).parent_path() / "client-secret").string();
+    }
+
+    // Against the real service; a person may answer again.
+    template <class Try>
+    void attempt(Try&& once, std::string init_options::*answer, const char* prompt)
+    {
+        while (!failed_ && missing_.empty()) {
+            const policy::result<void> tried = once();
+            if (tried) return;
+            if (!interactive_) {
+                failed_ = tried.error();
+                return;
+            }
+            std::cerr << io::printable(tried.error().context) << "\n";
+            if (tried.error().code == policy::errc::untrusted) {
+                o_.ca_file.clear();
+                ask({"--ca-file", "File with the CA of the server (empty: none)", &init_options::ca_file, "",
+                     true});
+                if (!o_.ca_file.empty()) continue;
+            }
+            if (confirmed("Keep this answer?", false)) return;
+            (o_.*answer).clear();
+            ask({"", prompt, answer});
+        }
+    }
+
+    void fail(std::string why)
+    {
+        failed_ = policy::failure{
+            .code = policy::errc::usage, .context = std::move(why), .kind = policy::retry::never};
+    }
+
+    init_options o_;
+    bool interactive_;
+    crypto::secret secret_;
+    std::string missing_;  // flags
+    std::optional<policy::failure> failed_;
+};
+
+// For root on a host with the package: the service's group may read it.
+disk::access secret_access()
+{
+    if (::geteuid() == 0)
+        if (auto group = disk::access_for({.group = service_user, .mode = shared_secret_mode})) return *group;
+    return {.mode = own_secret_mode};
+}
+
+policy::result<void> write_all(const init_options& o, const crypto::secret& typed)
+{
+    const auto parent = std::filesystem::path(o.output).parent_path();
+    std::error_code error;
+    std::filesystem::create_directories(parent, error);
+    if (error)
+        return policy::failure{.code = policy::errc::disk,
+                               .context = "cannot create " + parent.string() + ": " + error.message()};
+    if (!typed.empty()) {
+        std::string line(typed.view());
+        line += '\n';
+        auto written = disk::write_file(o.client_secret_file, line, secret_access());
+        crypto::wipe(line);
+        if (!written) return written.error();
+    }
+    return disk::write_file(o.output, render(o), {.mode = configuration_mode});
+}
+
+void say_what_is_next(const init_options& o, bool secret_written)
+{
+    const auto with = o.output == globals{}.config ? std::string() : " -c " + o.output;
+    std::cout << "Wrote " << o.output << (secret_written ? " and " + o.client_secret_file : "") << ".\n"
+              << "Next:\n"
+              << "  exposure-agent" << with << " login        # once, in a browser\n"
+              << "  exposure-agent" << with << " reconcile    # or: systemctl enable --now exposure-agent\n"
+              << "  exposure-agent" << with << " status\n";
+}
+
+}  // namespace
+
+int init(const globals& common, const init_options& given)
+{
+    auto options = given;
+    if (options.output.empty()) options.output = common.config;
+    options.output = std::filesystem::absolute(options.output).string();
+    if (!options.client_secret_file.empty())
+        options.client_secret_file = std::filesystem::absolute(options.client_secret_file).string();
+    struct stat facts {};
+    if (!options.force && ::lstat(options.output.c_str(), &facts) == 0)
+        return report_failure({.code = policy::errc::refused,
+                               .context = options.output +
+                                          " already exists; nothing was changed. To replace it, "
+                                          "add --force"});
+    interview questions(options, !common.no_input && ::isatty(STDIN_FILENO) == 1);
+    const auto answers = questions.run();
+    if (!answers) return report_failure(answers.error());
+    if (auto written = write_all(*answers, questions.typed_secret()); !written)
+        return report_failure(written.error());
+    const auto loaded = config::load(answers->output, config::this_process());
+    for (const auto& warning : loaded.warnings)
+        std::cerr << io::printable(config::to_string(warning)) << " (warning)\n";
+    say_what_is_next(*answers, !questions.typed_secret().empty());
+    return policy::exit_code::done;
+}
+
+}  // namespace cli
