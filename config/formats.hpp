@@ -53,6 +53,7 @@ extern const format version;
 extern const format connections;
 extern const format deletes;
 extern const format creates;
+extern const format refresh_interval;  // at least 30s: no refresh is attempted sooner
 extern const format duration;          // at least 1s
 extern const format duration_or_none;  // at least 0s
 extern const format lead;

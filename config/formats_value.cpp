@@ -96,6 +96,8 @@ const format version = {.fault = version_fault, .type = "integer", .least = 1, .
 const format connections = {.fault = integer_fault, .type = "integer", .least = 1, .most = 256};
 const format deletes = {.fault = integer_fault, .type = "integer", .least = 0, .most = 100000};
 const format creates = {.fault = integer_fault, .type = "integer", .least = 1, .most = 1000};
+const format refresh_interval = {
+    .fault = duration_fault, .pattern = duration_pattern, .least = 30, .most = longest_duration};
 const format duration = {
     .fault = duration_fault, .pattern = duration_pattern, .least = 1, .most = longest_duration};
 const format duration_or_none = {

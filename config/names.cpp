@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
+#include <cstdint>
 
 namespace config {
 namespace {
@@ -10,6 +12,7 @@ constexpr std::size_t longest_name = 64;
 constexpr std::size_t longest_topic = 249;
 constexpr std::size_t longest_file_name = 255;  // NAME_MAX, and systemd's UNIT_NAME_MAX
 constexpr std::size_t longest_path = 4095;      // PATH_MAX without the NUL
+constexpr std::uint64_t no_id = 4294967295;     // (uid_t)-1: chown(2) takes it for "leave it as it is"
 constexpr std::size_t longest_email = 254;      // RFC 5321 section 4.5.3.1.3
 
 bool is_lower(char c)
@@ -89,10 +92,15 @@ bool is_credential(std::string_view text)
 
 bool is_account(std::string_view text)
 {
-    return !text.empty() && text.size() <= longest_file_name && text[0] != '-' &&
-           std::none_of(text.begin(), text.end(), [](unsigned char c) {
-               return c <= 0x20 || c == 0x7f || c == '/' || c == ':' || c == ',';
-           });
+    if (text.empty() || text.size() > longest_file_name || text[0] == '-') return false;
+    if (std::all_of(text.begin(), text.end(), is_digit)) {
+        std::uint64_t id = 0;
+        const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+        return error == std::errc() && id < no_id;
+    }
+    return std::none_of(text.begin(), text.end(), [](unsigned char c) {
+        return c <= 0x20 || c == 0x7f || c == '/' || c == ':' || c == ',';
+    });
 }
 
 std::optional<std::string> unit_name(std::string_view text)

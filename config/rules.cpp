@@ -1,8 +1,12 @@
 #include "config/rules.hpp"
 
+#include "config/addresses.hpp"
+
 #include <algorithm>
+#include <cctype>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace config {
@@ -83,6 +87,52 @@ void keep_apart(std::vector<target> targets, findings& found)
     }
 }
 
+// The tenant that an authorization server's address ends with: https://HOST/SAAS/t/TENANT.
+std::string tenant_of(const std::string& auth_url)
+{
+    static constexpr std::string_view before = "/t/";
+    const auto at = auth_url.rfind(before);
+    if (at == std::string::npos) return {};
+    const auto tenant = auth_url.substr(at + before.size());
+    return tenant.find('/') == std::string::npos ? tenant : "";
+}
+
+// A tenant has at most one instance at a service, so that two exposures of both are one.
+class instances {
+public:
+    explicit instances(const policy::desired_state& state, findings& found)
+        : login_tenant_(state.identity.access_token ? "" : tenant_of(state.identity.auth_url)), found_(found)
+    {
+    }
+
+    void add(const layers& exposure, const policy::desired_exposure& read)
+    {
+        if (!exposure.find("tenant")) return;
+        const auto at = exposure.where("tenant");
+        if (!login_tenant_.empty() && login_tenant_ != read.tenant)
+            found_.warn(at, "exposure " + read.name + ": tenant " + read.tenant +
+                                " is not the tenant of identity.auth_url (" + login_tenant_ +
+                                "); its service user may not have access to it");
+        const auto address = read_url(read.base_url);
+        if (!exposure.find("base_url") || !address) return;
+        auto host = address->host;
+        std::transform(host.begin(), host.end(), host.begin(),
+                       [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+        const auto port = address->port.value_or(address->scheme == "http" ? 80 : 443);
+        const auto [known, fresh] = first_.emplace(
+            host + ":" + std::to_string(port) + address->path + "\n" + read.tenant, std::pair(read.name, at));
+        if (fresh || known->second.first == read.name) return;
+        found_.wrong(at, "exposure " + read.name + ": its base_url and tenant are those of exposure " +
+                             known->second.first + " (line " + std::to_string(known->second.second.line) +
+                             "), which is the same instance; put all users into one exposure");
+    }
+
+private:
+    std::string login_tenant_;
+    findings& found_;
+    std::map<std::string, std::pair<std::string, place>> first_;
+};
+
 target target_of(const layers& user, const policy::desired_exposure& exposure,
                  const policy::desired_user& read)
 {
@@ -98,10 +148,12 @@ void check_rules(const layers& root, const policy::desired_state& state, finding
     std::vector<target> targets;
 
     const auto exposures = root.list("exposures");
+    instances same_instance(state, found);
     names exposure_names("exposure", "this file", found);
     for (std::size_t e = 0; e < exposures.size(); ++e) {
         const layers exposure(exposures[e]);
         exposure_names.add(exposure);
+        same_instance.add(exposure, state.exposures[e]);
         const auto inherited = exposure.in("defaults").over(root.in("defaults"));
         const auto users = exposure.list("users");
         names user_names("user", "their exposure", found);

@@ -1,5 +1,7 @@
 #include "config/tree.hpp"
 
+#include "config/syntax.hpp"
+
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/exceptions.h>
@@ -149,43 +151,6 @@ private:
     int documents_ = 0;
 };
 
-struct text_fault {
-    place at;
-    const char* text;
-};
-
-// The length of the UTF-8 sequence at `at`, or 0 when there is none.
-std::size_t utf8_length(const std::string& text, std::size_t at)
-{
-    const auto lead = static_cast<unsigned char>(text[at]);
-    const std::size_t length = lead < 0x80 ? 1 : lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if ((lead >= 0x80 && lead < 0xc2) || lead > 0xf4 || at + length > text.size()) return 0;
-    for (std::size_t i = 1; i < length; ++i)
-        if ((static_cast<unsigned char>(text[at + i]) & 0xc0) != 0x80) return 0;
-    return length;
-}
-
-// yaml-cpp takes some control characters for the end of the file, and other encodings than UTF-8 for text.
-bool is_text(const std::string& text, findings& found)
-{
-    place at;
-    for (std::size_t i = 0; i < text.size();) {
-        const auto c = static_cast<unsigned char>(text[i]);
-        const auto length = utf8_length(text, i);
-        if (length == 0) {
-            found.wrong(at, "this is not UTF-8 text; save the file as UTF-8");
-            return false;
-        }
-        if ((c < 0x20 && c != '\n' && c != '\r' && c != '\t') || c == 0x7f) {
-            found.wrong(at, "a control character has no place here; remove it");
-            return false;
-        }
-        at = c == '\n' ? place{at.line + 1, 1} : place{at.line, at.column + 1};
-        i += length;
-    }
-    return true;
-}
-
 // What to look at, from the line where the parser gave up.
 std::string advice(const std::string& text, int line)
 {
@@ -209,7 +174,7 @@ const node* node::find(const std::string& key) const
 
 node read_tree(const std::string& text, findings& found)
 {
-    if (!is_text(text, found)) return {.faulty = true};
+    if (!check_syntax(text, found)) return {.faulty = true};
 
     builder build(found);
     try {

@@ -340,6 +340,22 @@ BOOST_AUTO_TEST_CASE(warnings_do_not_stop)
     BOOST_TEST(result.warnings[1].line == 13);
 }
 
+BOOST_AUTO_TEST_CASE(another_tenant_than_the_logins_is_a_warning)
+{
+    const auto file = [](const std::string& tenant) {
+        return "exposures: [{name: e, variant: log, base_url: 'https://les.example.com', tenant: orion-123, "
+               "users: "
+               "[]}]\nidentity: {auth_url: https://login.example.com/SAAS/t/" +
+               tenant + ", client_id: c, client_secret: {env: S}}\n";
+    };
+    BOOST_TEST(parsed(file("orion-123")).warnings.empty());
+    const auto result = parsed(file("orion-124"));
+    BOOST_TEST(result.state.has_value());
+    BOOST_REQUIRE(result.warnings.size() == 1u);
+    BOOST_TEST((result.warnings[0].text.find("is not the tenant of identity.auth_url (orion-124)") !=
+                std::string::npos));
+}
+
 BOOST_AUTO_TEST_CASE(users_are_found_in_the_file)
 {
     const auto result = parsed(user(""));
@@ -362,6 +378,18 @@ BOOST_AUTO_TEST_CASE(deep_nesting_is_a_mistake)
     const auto result = parsed("a: " + std::string(20000, '['));
     BOOST_REQUIRE(result.mistakes.size() == 1u);
     BOOST_TEST((result.mistakes[0].text.find("nested deeper") != std::string::npos));
+    BOOST_TEST(result.mistakes[0].line == 1);
+    BOOST_TEST(result.mistakes[0].column < 40);  // found before the library reads it
+}
+
+BOOST_AUTO_TEST_CASE(a_file_of_too_many_values_is_a_mistake)
+{
+    std::string many = "a: [";
+    for (int i = 0; i < 300000; ++i)
+        many += "b,";
+    const auto result = parsed(many + "]\n");
+    BOOST_REQUIRE(result.mistakes.size() == 1u);
+    BOOST_TEST((result.mistakes[0].text.find("too many values") != std::string::npos));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

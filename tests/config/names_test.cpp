@@ -65,9 +65,10 @@ BOOST_AUTO_TEST_CASE(paths_stay_where_they_are)
 
 BOOST_AUTO_TEST_CASE(accounts_variables_credentials)
 {
-    for (const auto* text : {"root", "0", "www-data", "svc$", "EXAMPLE\\svc", "a.b@example.com"})
+    for (const auto* text :
+         {"root", "0", "4294967294", "www-data", "svc$", "EXAMPLE\\svc", "a.b@example.com"})
         BOOST_TEST(config::is_account(text), text);
-    for (const auto* text : {"", "-x", "a:b", "a b", "a/b", "a\n"})
+    for (const auto* text : {"", "-x", "a:b", "a b", "a/b", "a\n", "4294967295", "99999999999999999999"})
         BOOST_TEST(!config::is_account(text), text);
     BOOST_TEST(config::is_variable("CLIENT_SECRET"));
     BOOST_TEST(!config::is_variable("1A"));
