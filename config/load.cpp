@@ -20,6 +20,10 @@ policy::desired_state read_state(const layers& root, const environment& from, fi
 {
     policy::desired_state state;
     state.owner = root.text("owner");
+    if (state.owner.value_or(from.hostname) == "localhost")
+        found.warn(root.where("owner"),
+                   "owner: localhost is not unique; set `owner` to a name that no other host uses, "
+                   "or this host and another one will delete each other's users");
     state.state_dir = read_state_dir(root, from, found);
     state.identity = read_identity(root, found);
     state.network = read_network(root.in("network"), found);
@@ -35,12 +39,33 @@ policy::desired_state read_state(const layers& root, const environment& from, fi
     return state;
 }
 
-std::map<std::string, place> places_of_users(const layers& root)
+std::map<std::string, place> places_of(const layers& root)
 {
     std::map<std::string, place> places;
-    for (const auto* exposure : root.list("exposures"))
-        for (const auto* user : layers(exposure).list("users"))
-            places.emplace(layers(exposure).text("name", {}) + "/" + layers(user).text("name", {}), user->at);
+    const auto add = [&](const std::string& name, const layers& entry, const char* directory) {
+        places.emplace(name, entry.where("name"));
+        const auto output = entry.in("output");
+        for (const auto* key : {"owner", "group", "password"})
+            places.emplace(name + " output." + key, output.where(key));
+        places.emplace(name + " output.directory",
+                       output.has(directory) ? output.where(directory) : entry.where("name"));
+        const auto hooks = entry.list("hooks");
+        for (std::size_t i = 0; i < hooks.size(); ++i)
+            places.emplace(name + " hooks " + std::to_string(i), hooks[i]->at);
+    };
+    for (const auto* key : {"client_secret", "access_token", "publish"})
+        places.emplace(std::string("identity.") + key, root.in("identity").where(key));
+    places.emplace("network.proxy_auth.password", root.in("network").in("proxy_auth").where("password"));
+    places.emplace("notify", root.where("notify"));
+    for (const auto* node : root.list("exposures")) {
+        const layers exposure(node);
+        const auto inherited = exposure.in("defaults").over(root.in("defaults"));
+        for (const auto* user : exposure.list("users"))
+            add(exposure.text("name", {}) + "/" + layers(user).text("name", {}), layers(user).over(inherited),
+                "directory");
+    }
+    for (const auto* credential : root.list("credentials"))
+        add("credential " + layers(credential).text("name", {}), layers(credential), "file");
     return places;
 }
 
@@ -101,7 +126,7 @@ outcome parse(const std::string& text, const std::string& file_name, const envir
         check(tree, root_section(), found);
         const layers root(&tree);
         result.state = read_state(root, from, found);
-        result.users = places_of_users(root);
+        result.places = places_of(root);
         check_rules(root, *result.state, found);
     } else if (!tree.faulty) {
         found.wrong(tree.at, tree.what == node::kind::null

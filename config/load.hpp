@@ -17,7 +17,9 @@ struct outcome {
     std::optional<policy::desired_state> state;  // none: there are mistakes
     std::vector<mistake> mistakes;               // in the order of their places
     std::vector<mistake> warnings;
-    std::map<std::string, place> users;  // where "exposure/user" stands in the file
+    // Where it stands in the file: "identity.client_secret", "logs/siem", "logs/siem output.owner",
+    // "logs/siem hooks 0", "credential NAME output.directory"
+    std::map<std::string, place> places;
     std::optional<unsigned> file_owner;  // numeric user id; only from `load`
 };
 

@@ -1,6 +1,7 @@
 #include "agent/cli/output.hpp"
 #include "agent/cli/verbs.hpp"
 #include "agent/io/log_format.hpp"
+#include "agent/service/host_check.hpp"
 #include "config/load.hpp"
 #include "config/schema.hpp"
 #include "policy/about.hpp"
@@ -36,7 +37,9 @@ std::size_t count_users(const policy::desired_state& state)
 
 int check(const globals& common)
 {
-    const auto loaded = config::load(common.config, config::this_process());
+    auto loaded = config::load(common.config, config::this_process());
+    auto missing = service::host_warnings(loaded, common.config);
+    loaded.warnings.insert(loaded.warnings.end(), missing.begin(), missing.end());
     if (common.json) {
         print_json({{"schema", "exposure-agent.check/v1"},
                     {"ok", loaded.state.has_value()},

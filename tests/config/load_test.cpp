@@ -359,9 +359,22 @@ BOOST_AUTO_TEST_CASE(another_tenant_than_the_logins_is_a_warning)
 BOOST_AUTO_TEST_CASE(users_are_found_in_the_file)
 {
     const auto result = parsed(user(""));
-    BOOST_REQUIRE(result.users.contains("e/u"));
-    BOOST_TEST(result.users.at("e/u").line == 9);
-    BOOST_TEST(result.users.at("e/u").column == 5);
+    BOOST_REQUIRE(result.places.contains("e/u"));
+    BOOST_TEST(result.places.at("e/u").line == 9);
+    BOOST_TEST(result.places.at("e/u").column == 11);
+    BOOST_TEST(result.places.at("identity.access_token").line == 1);
+}
+
+BOOST_AUTO_TEST_CASE(an_owner_localhost_is_a_warning)
+{
+    const auto told = [](const std::string& text, const std::string& hostname) {
+        auto here = machine();
+        here.hostname = hostname;
+        return config::parse(text, "f", here).warnings.size();
+    };
+    BOOST_TEST(told(top("owner: localhost\n"), "web-01") == 1u);
+    BOOST_TEST(told(top(""), "localhost") == 1u);
+    BOOST_TEST(told(top("owner: web-01\n"), "localhost") == 0u);
 }
 
 BOOST_AUTO_TEST_CASE(a_byte_order_mark_and_windows_lines_are_text)
