@@ -66,4 +66,9 @@ void wipe(std::string& text) noexcept
     text.clear();
 }
 
+void wipe(void* bytes, std::size_t size) noexcept
+{
+    OPENSSL_cleanse(bytes, size);
+}
+
 }  // namespace crypto

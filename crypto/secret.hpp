@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstddef>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,5 +39,26 @@ private:
 
 // Overwrites the characters and empties the text: for the buffers that a secret passes through.
 void wipe(std::string& text) noexcept;
+void wipe(void* bytes, std::size_t size) noexcept;
+
+// For containers that secrets pass through: memory is wiped before it is given back.
+template <class T>
+struct wiping_allocator {
+    using value_type = T;
+
+    wiping_allocator() = default;
+    template <class U>
+    wiping_allocator(const wiping_allocator<U>&) noexcept
+    {
+    }
+
+    T* allocate(std::size_t count) { return std::allocator<T>().allocate(count); }
+    void deallocate(T* memory, std::size_t count) noexcept
+    {
+        wipe(static_cast<void*>(memory), count * sizeof(T));
+        std::allocator<T>().deallocate(memory, count);
+    }
+    bool operator==(const wiping_allocator&) const = default;
+};
 
 }  // namespace crypto

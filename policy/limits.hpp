@@ -14,6 +14,7 @@ inline constexpr std::size_t common_name_length = 64;  // X.520 ub-common-name
 inline constexpr std::size_t owner_length = 64;        // contract section 2
 inline constexpr std::size_t configuration_bytes = 4 << 20;
 inline constexpr std::size_t response_bytes = 16 << 20;  // a list of 10,000 users is about 5 MiB
+inline constexpr std::size_t large_response_bytes = 1 << 20;  // larger ones are received one at a time
 inline constexpr std::size_t response_header_bytes = 64 << 10;
 inline constexpr std::size_t chain_certificates = 16;
 inline constexpr std::size_t hook_output_bytes = 16 << 10;  // of each hook, kept and shown

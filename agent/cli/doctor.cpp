@@ -5,7 +5,7 @@
 #include "agent/cli/verbs.hpp"
 #include "agent/deploy/broker_probe.hpp"
 #include "agent/disk/file_store.hpp"
-#include "agent/io/http_address.hpp"
+#include "agent/io/url.hpp"
 #include "agent/io/proxy.hpp"
 #include "agent/reconcile/look.hpp"
 #include "policy/dates.hpp"

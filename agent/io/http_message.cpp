@@ -1,18 +1,23 @@
 #include "agent/io/http_message.hpp"
 
-#include "policy/limits.hpp"
-
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <boost/asio/use_awaitable.hpp>
+#include <boost/beast/core/buffers_range.hpp>
+#include <boost/beast/http/buffer_body.hpp>
 #include <boost/beast/http/empty_body.hpp>
 #include <boost/beast/http/error.hpp>
 #include <boost/beast/http/parser.hpp>
-#include <boost/beast/http/string_body.hpp>
+#include <boost/beast/http/read.hpp>
+#include <boost/beast/http/serializer.hpp>
+#include <boost/beast/http/span_body.hpp>
 
 #include <algorithm>
 #include <cctype>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace io {
 
@@ -25,8 +30,11 @@ using policy::retry;
 
 namespace {
 
-constexpr std::size_t chunk = 16 << 10;  // one TLS record
-constexpr int interim_answers = 8;       // 1xx before the real one, at most
+constexpr auto use_tuple = asio::as_tuple(asio::use_awaitable);
+constexpr std::size_t piece_bytes = 16 << 10;  // one TLS record
+constexpr int interim_answers = 8;             // 1xx before the final one, at most
+
+using wiped_fields = http_::basic_fields<crypto::wiping_allocator<char>>;
 
 // RFC 9110 section 5.6.2
 bool is_token(std::string_view text)
@@ -49,6 +57,11 @@ failure refused_text(std::string what)
     return {errc::internal, std::move(what), retry::never, std::nullopt};
 }
 
+failure lost(errc code, std::string context)
+{
+    return {code, std::move(context), retry::later, std::nullopt};
+}
+
 std::string lower(std::string_view text)
 {
     std::string out(text);
@@ -57,139 +70,203 @@ std::string lower(std::string_view text)
     return out;
 }
 
-failure lost(errc code, std::string context)
+template <class Body>
+wiped_buffer text_of(const http_::request<Body, wiped_fields>& message)
 {
-    return {code, std::move(context), retry::later, std::nullopt};
-}
-
-failure describe(const boost::system::error_code& error)
-{
-    if (error == http_::error::body_limit)
-        return lost(errc::bad_answer, "the answer is larger than " +
-                                          std::to_string(policy::limits::response_bytes >> 20) + " MiB");
-    if (error == http_::error::header_limit || error == http_::error::buffer_overflow)
-        return lost(errc::bad_answer, "the header of the answer is larger than " +
-                                          std::to_string(policy::limits::response_header_bytes >> 10) +
-                                          " KiB");
-    return lost(errc::bad_answer, "the answer is not HTTP (" + error.message() + ")");
-}
-
-// Reads until the parser has what it wants.
-template <class Parser, class Done>
-awaitable<std::optional<lost_answer>> feed(connection& line, beast::flat_buffer& buffer, Parser& parser,
-                                           bool& heard, Done done)
-{
-    while (!done(parser)) {
-        boost::system::error_code error;
-        if (buffer.size() > 0) {
-            buffer.consume(parser.put(buffer.data(), error));
-            if (error && error != http_::error::need_more) co_return lost_answer{describe(error), false};
-            if (!error) continue;
-        }
-        if (buffer.size() + chunk > buffer.max_size())
-            co_return lost_answer{describe(http_::error::header_limit), false};
-        const auto space = buffer.prepare(chunk);
-        const auto got = co_await line.read_some({static_cast<char*>(space.data()), space.size()});
-        buffer.commit(got.bytes);
-        heard = heard || got.bytes > 0;
-        if (got.error) {
-            const std::string when = heard ? "in the middle of its answer" : "before it answered";
-            co_return lost_answer{
-                lost(errc::no_answer, "the connection ended " + when + " (" + got.error.message() + ")"),
-                !heard};
-        }
+    wiped_buffer text;
+    http_::request_serializer<Body, wiped_fields> serializer(message);
+    while (!serializer.is_done()) {
+        beast::error_code error;
+        serializer.next(error, [&](beast::error_code&, const auto& buffers) {
+            const auto bytes = beast::buffer_bytes(buffers);
+            text.commit(asio::buffer_copy(text.prepare(bytes), buffers));
+            serializer.consume(bytes);
+        });
+        if (error) break;  // none is possible: the body is in memory
     }
-    co_return std::nullopt;
+    return text;
 }
 
-template <class Parser>
-http_response to_response(Parser& parser)
+// Grows without leaving a copy of its content behind.
+void append(std::string& body, std::string_view piece)
+{
+    if (body.size() + piece.size() > body.capacity()) {
+        std::string larger;
+        larger.reserve(std::max(body.capacity() * 2, body.size() + piece.size()));
+        larger.append(body);
+        crypto::wipe(body);
+        body = std::move(larger);
+    }
+    body.append(piece);
+}
+
+bool ended_by_peer(const beast::error_code& error)
+{
+    return error == asio::error::eof || error == asio::error::connection_reset ||
+           error == asio::error::broken_pipe || error == asio::ssl::error::stream_truncated ||
+           error == http_::error::end_of_stream || error == http_::error::partial_message;
+}
+
+std::string size_in_words(std::size_t bytes)
+{
+    return bytes >= 1 << 20 ? std::to_string(bytes >> 20) + " MiB" : std::to_string(bytes >> 10) + " KiB";
+}
+
+// A TLS server's alert in answer to plain HTTP (RFC 8446 section 5.1).
+bool is_tls_alert(const wiped_buffer& buffer)
+{
+    const auto* bytes = static_cast<const unsigned char*>(buffer.cdata().data());
+    return buffer.size() >= 2 && bytes[0] == 21 && bytes[1] == 3;
+}
+
+failure connection_ended(const http_connection& connection, const beast::error_code& error, bool nothing)
+{
+    if (nothing && !connection.encrypted())
+        return lost(errc::no_answer, "the server closed the connection; is this an https address?");
+    const std::string when = nothing ? "before it answered" : "in the middle of its answer";
+    const std::string why = error == asio::ssl::error::stream_truncated ? " without ending TLS properly"
+                            : error == asio::error::connection_reset    ? " (connection reset)"
+                                                                        : "";
+    return lost(errc::no_answer, "the server closed the connection " + when + why);
+}
+
+using response_parser = http_::response_parser<http_::buffer_body>;
+
+http_response head_of(const response_parser& parser)
 {
     http_response response;
     response.status = parser.get().result_int();
     for (const auto& field : parser.get())
         response.headers[lower(field.name_string())] = std::string(field.value());
-    response.body = std::move(parser.get().body());
     return response;
+}
+
+bool succeeded(const http_response& response)
+{
+    return response.status >= 200 && response.status < 300;
+}
+
+std::optional<std::string> unwanted_encoding(const http_response& response)
+{
+    const auto found = response.headers.find("content-encoding");
+    if (found == response.headers.end() || found->second.empty() || lower(found->second) == "identity")
+        return std::nullopt;
+    return found->second;
 }
 
 }  // namespace
 
-policy::result<crypto::secret> request_text(const http_request& request, const http_address& to)
+failure unusable_answer(const beast::error_code& error)
+{
+    if (error == http_::error::header_limit || error == http_::error::buffer_overflow)
+        return lost(errc::bad_answer, "the header of the answer is larger than " +
+                                          size_in_words(policy::limits::response_header_bytes));
+    if (ended_by_peer(error)) return lost(errc::no_answer, "it closed the connection before it answered");
+    return lost(errc::bad_answer, "the answer is not HTTP (" + error.message() + ")");
+}
+
+policy::result<wiped_buffer> request_text(const http_request& request, const http_address& to)
 {
     if (!is_token(request.method)) return refused_text("not a method: a bug");
-    std::string text = request.method + " " + to.target + " HTTP/1.1\r\nHost: " + host_header(to) + "\r\n";
-    bool named = false;
+    const std::string_view body = request.body ? request.body->view() : "";
+    http_::request<http_::span_body<const char>, wiped_fields> message;
+    message.version(11);
+    message.method_string(request.method);
+    message.target(to.target);
+    message.set(http_::field::host, host_header(to));
     for (const auto& [name, value] : request.headers) {
         if (!is_token(name) || !is_one_line(value))
             return refused_text("the header " + name + " cannot be sent");
-        named = named || lower(name) == "user-agent";
-        text.append(name).append(": ").append(value).append("\r\n");
+        message.set(name, value);
     }
-    if (!named) text += "User-Agent: exposure-agent\r\n";
-    if (request.body || request.method == "POST")
-        text += "Content-Length: " + std::to_string(request.body ? request.body->view().size() : 0) + "\r\n";
-
-    // Room for everything first: a string that grows leaves a copy of the secret behind.
-    const std::string_view authorization = request.authorization ? request.authorization->view() : "";
-    const std::string_view body = request.body ? request.body->view() : "";
-    if (!is_one_line(authorization))
-        return refused_text("the access token holds a line end; check where it comes from");
-    text.reserve(text.size() + authorization.size() + body.size() + 64);
-    if (request.authorization) text.append("Authorization: ").append(authorization).append("\r\n");
-    text.append("\r\n").append(body);
-    return crypto::secret(std::move(text));
+    if (message.find(http_::field::user_agent) == message.end())
+        message.set(http_::field::user_agent, "exposure-agent");
+    if (request.body || request.method == "POST") message.content_length(body.size());
+    if (request.authorization) {
+        const auto value = request.authorization->view();
+        if (!is_one_line(value))
+            return refused_text("the access token contains a line break; check where it comes from");
+        message.set(http_::field::authorization, {value.data(), value.size()});
+    }
+    message.body() = {body.data(), body.size()};
+    return text_of(message);
 }
 
-crypto::secret connect_request(const http_address& to, const proxy& via)
+wiped_buffer connect_request(const http_address& to, const proxy& via)
 {
     const auto authority = host_and_port(to.host, to.port);
-    std::string text =
-        "CONNECT " + authority + " HTTP/1.1\r\nHost: " + authority + "\r\nUser-Agent: exposure-agent\r\n";
-    const std::string_view authorization = via.authorization ? via.authorization->view() : "";
-    text.reserve(text.size() + authorization.size() + 64);
-    if (via.authorization) text.append("Proxy-Authorization: ").append(authorization).append("\r\n");
-    text += "\r\n";
-    return crypto::secret(std::move(text));
-}
-
-awaitable<boost::system::result<answer, lost_answer>> read_answer(connection& line)
-{
-    beast::flat_buffer buffer(policy::limits::response_header_bytes + 2 * chunk);
-    bool heard = false;
-    for (int i = 0; i < interim_answers; ++i) {
-        http_::response_parser<http_::string_body> parser;
-        parser.header_limit(policy::limits::response_header_bytes);
-        parser.body_limit(policy::limits::response_bytes);
-        auto trouble =
-            co_await feed(line, buffer, parser, heard, [](const auto& p) { return p.is_header_done(); });
-        if (trouble) co_return *trouble;
-        if (parser.get().result_int() < 200) continue;
-        if (!parser.is_done() && parser.need_eof())
-            co_return lost_answer{lost(errc::bad_answer, "the answer does not say where it ends"), false};
-
-        parser.eager(true);
-        trouble = co_await feed(line, buffer, parser, heard, [](const auto& p) { return p.is_done(); });
-        if (trouble) co_return *trouble;
-        const bool keep_alive = parser.keep_alive() && buffer.size() == 0;
-        co_return answer{to_response(parser), keep_alive};
+    http_::request<http_::empty_body, wiped_fields> message(http_::verb::connect, authority, 11);
+    message.set(http_::field::host, authority);
+    message.set(http_::field::user_agent, "exposure-agent");
+    if (via.authorization) {
+        const auto value = via.authorization->view();
+        message.set(http_::field::proxy_authorization, {value.data(), value.size()});
     }
-    co_return lost_answer{lost(errc::bad_answer, "no final answer after many interim ones"), false};
+    return text_of(message);
 }
 
-task<unsigned> read_connect_reply(connection& line)
+awaitable<received> receive(http_connection& connection, const http_request& request, large_body before_large)
 {
-    beast::flat_buffer buffer(policy::limits::response_header_bytes + 2 * chunk);
-    bool heard = false;
-    http_::response_parser<http_::empty_body> parser;
-    parser.header_limit(policy::limits::response_header_bytes);
-    parser.skip(true);  // whatever follows the header belongs to the tunnel
-    const auto trouble =
-        co_await feed(line, buffer, parser, heard, [](const auto& p) { return p.is_header_done(); });
-    if (trouble) co_return trouble->why;
-    if (buffer.size() != 0 && parser.get().result_int() < 300)
-        co_return lost(errc::bad_answer, "it speaks before it is spoken to");
-    co_return parser.get().result_int();
+    wiped_buffer buffer(policy::limits::response_header_bytes + 2 * piece_bytes);
+    bool anything = false;
+    const auto failed = [&](const beast::error_code& error) {
+        if (!connection.encrypted() && is_tls_alert(buffer))
+            return received{lost(errc::bad_answer, "the server expects TLS; is this an https address?"),
+                            false, false, error};
+        if (ended_by_peer(error))
+            return received{connection_ended(connection, error, !anything), false, !anything, error};
+        if (error == http_::error::body_limit)
+            return received{
+                lost(errc::bad_answer, "the answer is larger than " + size_in_words(request.body_limit)),
+                false, false, error};
+        return received{unusable_answer(error), false, false, error};
+    };
+
+    std::optional<response_parser> parser;
+    for (int i = 0;; ++i) {
+        if (i > interim_answers)
+            co_return received{lost(errc::bad_answer, "the server sent only interim (1xx) answers")};
+        parser.emplace();
+        parser->header_limit(policy::limits::response_header_bytes);
+        parser->body_limit(request.body_limit);
+        const auto [error, bytes] = co_await http_::async_read_header(connection, buffer, *parser, use_tuple);
+        anything = anything || bytes > 0 || buffer.size() > 0;
+        if (error) co_return failed(error);
+        if (parser->get().result_int() >= 200) break;
+    }
+
+    auto response = head_of(*parser);
+    const auto encoding = unwanted_encoding(response);
+    if (encoding && succeeded(response))
+        co_return received{
+            lost(errc::bad_answer, "the answer is compressed (Content-Encoding: " + *encoding +
+                                       "), which was not asked for; check the proxy in front")};
+    const bool consumed = request.consume && succeeded(response);
+
+    std::vector<char, crypto::wiping_allocator<char>> piece(piece_bytes);
+    std::size_t total = 0;
+    const auto announced = parser->content_length();
+    bool large = false;
+    while (!parser->is_done()) {
+        if (!large && (total > policy::limits::large_response_bytes ||
+                       (announced && *announced > policy::limits::large_response_bytes))) {
+            large = true;
+            co_await before_large();
+        }
+        parser->get().body() = {piece.data(), piece.size(), true};
+        const auto [error, bytes] = co_await http_::async_read_some(connection, buffer, *parser, use_tuple);
+        const std::string_view got(piece.data(), piece.size() - parser->get().body().size);
+        total += got.size();
+        if (consumed) {
+            const auto accepted = request.consume(got);
+            if (!accepted) co_return received{accepted.error()};
+        } else if (!encoding) {
+            append(response.body, got);
+        }
+        if (error && error != http_::error::need_buffer) co_return failed(error);
+    }
+    const bool keep_alive = parser->keep_alive() && buffer.size() == 0;
+    co_return received{std::move(response), keep_alive};
 }
 
 }  // namespace io

@@ -2,7 +2,6 @@
 
 #include "agent/io/async.hpp"
 #include "agent/io/child.hpp"
-#include "agent/io/time_limit.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/buffer.hpp>
@@ -66,32 +65,33 @@ awaitable<void> read_stream(child::descriptor& stream, output to, const bool& ex
     to.shorten();
 }
 
-awaitable<void> wait_for_exit(child& process, time_limit& limit)
+// errc::stopping when a stop is requested before.
+task<void> exit_of(child& process, stop_event& stop)
 {
-    limit.on_over([&process] { process.exit_event().cancel(); });
-    while (!process.has_exited() && !limit.over())
+    const auto on_stop = stop.on_request([&process] { process.exit_event().cancel(); });
+    while (!process.has_exited()) {
+        if (stop.requested()) co_return stopped();
         co_await process.exit_event().async_wait(child::descriptor::wait_read, use_tuple);
-    limit.on_over({});
+    }
+    co_return policy::result<void>();
 }
 
-// SIGTERM, and SIGKILL for those who do not mind it.
+// SIGTERM, and SIGKILL for those that ignore it.
 awaitable<void> end_group(child& process)
 {
-    const auto executor = co_await asio::this_coro::executor;
-    stop_event nobody_stops_this(executor);
+    stop_event nobody_stops_this(co_await asio::this_coro::executor);
     process.signal_group(SIGTERM);
-    time_limit patience(executor, nobody_stops_this, std::chrono::steady_clock::now() + term_grace);
-    co_await wait_for_exit(process, patience);
+    co_await with_deadline(term_grace, exit_of(process, nobody_stops_this));
     process.signal_group(SIGKILL);
-    time_limit last(executor, nobody_stops_this, std::chrono::steady_clock::now() + kill_grace);
-    co_await wait_for_exit(process, last);
+    co_await with_deadline(kill_grace, exit_of(process, nobody_stops_this));
 }
 
-awaitable<void> watch(child& process, time_limit& limit, process_outcome& outcome)
+// errc::stopping when the child was ended by a stop.
+task<void> watch(child& process, std::chrono::milliseconds limit, stop_event& stop, process_outcome& outcome)
 {
-    co_await wait_for_exit(process, limit);
+    const auto exited = co_await with_deadline(limit, exit_of(process, stop));
     if (!process.has_exited()) {
-        outcome.timed_out = limit.late();
+        outcome.timed_out = exited.has_error() && exited.error().code == policy::errc::timed_out;
         co_await end_group(process);
     }
     const auto status = process.peek();
@@ -99,6 +99,8 @@ awaitable<void> watch(child& process, time_limit& limit, process_outcome& outcom
     outcome.signal = status.signal;
     if (!outcome.ok()) process.signal_group(SIGKILL);
     process.reap();
+    if (exited.has_error() && !outcome.timed_out) co_return exited.error();
+    co_return policy::result<void>();
 }
 
 }  // namespace
@@ -109,9 +111,9 @@ task<process_outcome> process_posix::run(process_request request)
     const auto executor = co_await asio::this_coro::executor;
     auto started = child::start(executor, request);
     if (!started) co_return started.error();
-    time_limit limit(executor, stop_, std::chrono::steady_clock::now() + request.timeout);
 
     process_outcome outcome;
+    policy::result<void> watched;
     bool exited = false;
     co_await for_each_parallel(3, 3, [&](std::size_t part) -> awaitable<void> {
         if (part == 1)
@@ -121,12 +123,12 @@ task<process_outcome> process_posix::run(process_request request)
             co_await read_stream(started->err(), {outcome.err, request.output_limit, outcome.truncated},
                                  exited);
         if (part != 0) co_return;
-        co_await watch(*started, limit, outcome);
+        watched = co_await watch(*started, request.timeout, stop_, outcome);
         exited = true;
         started->out().cancel();
         started->err().cancel();
     });
-    if (limit.stopped() && !outcome.ok()) co_return stopped();
+    if (!watched && !outcome.ok()) co_return watched.error();
     co_return outcome;
 }
 

@@ -110,7 +110,7 @@ policy::result<proxy> parse_proxy(const std::string& text)
     if (parsed->has_userinfo()) {
         auto user = parsed->userinfo();  // decoded
         if (!parsed->has_password()) user += ':';
-        out.authorization.emplace("Basic " + crypto::base64(user));  // RFC 7617
+        out.authorization = basic_authorization(user);
         crypto::wipe(user);
     }
     return out;
@@ -129,6 +129,16 @@ std::optional<std::string> first_of(const char* upper, const char* lower_case)
 proxy_environment read_proxy_environment()
 {
     return {first_of("HTTPS_PROXY", "https_proxy"), first_of("NO_PROXY", "no_proxy")};
+}
+
+crypto::secret basic_authorization(std::string_view user_and_password)
+{
+    auto encoded = crypto::base64(user_and_password);
+    std::string value;
+    value.reserve(encoded.size() + 6);
+    value.append("Basic ").append(encoded);
+    crypto::wipe(encoded);
+    return crypto::secret(std::move(value));
 }
 
 bool bypasses_proxy(const http_address& to, std::string_view no_proxy)

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/io/http_address.hpp"
+#include "agent/io/url.hpp"
 #include "crypto/secret.hpp"
 
 #include <optional>
@@ -13,7 +13,8 @@ namespace io {
 struct proxy {
     std::string host;
     std::uint16_t port = 80;
-    std::optional<crypto::secret> authorization;  // value of Proxy-Authorization, from the proxy's URL
+    std::optional<crypto::secret>
+        authorization;  // value of Proxy-Authorization, from the proxy's URL or network.proxy_auth
 };
 
 // The habits of curl and its kin, as far as the configuration is silent.
@@ -30,6 +31,9 @@ proxy_environment read_proxy_environment();
 policy::result<std::optional<proxy>> proxy_for(const http_address&,
                                                const std::optional<std::string>& configured,
                                                const proxy_environment&);
+
+// "Basic ..." for "user:password" (RFC 7617).
+crypto::secret basic_authorization(std::string_view user_and_password);
 
 // Is the host on the list? Entries are joined by commas or blanks: "*", a host and all below it (with or
 // without a leading "." or "*."), an address, a network (10.0.0.0/8), each with an optional ":port".

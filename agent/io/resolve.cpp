@@ -67,7 +67,7 @@ policy::failure not_resolved(const std::string& host, const std::string& why)
 
 }  // namespace
 
-task<endpoints> resolve(std::string host, std::uint16_t port, time_limit& limit)
+task<endpoints> resolve(std::string host, std::uint16_t port, stop_event& stop)
 {
     boost::system::error_code not_a_literal;
     const auto address = asio::ip::make_address(host, not_a_literal);
@@ -91,13 +91,9 @@ task<endpoints> resolve(std::string host, std::uint16_t port, time_limit& limit)
         co_return not_resolved(host, e.what());
     }
 
-    limit.on_over([&done] { done.set(); });
+    const auto on_stop = stop.on_request([&done] { done.set(); });
     co_await done.wait();
-    limit.on_over({});
-    if (limit.stopped()) co_return stopped();
-    if (limit.late())
-        co_return policy::failure{policy::errc::timed_out, "the DNS gave no answer for " + host + " in time",
-                                  policy::retry::later, std::nullopt};
+    if (stop.requested()) co_return stopped();
     if (shared->error == EAI_SYSTEM) co_return not_resolved(host, std::strerror(shared->error_number));
     if (shared->error != 0) co_return not_resolved(host, ::gai_strerror(shared->error));
     if (shared->found.empty()) co_return not_resolved(host, "it has no address");

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/io/time_limit.hpp"
+#include "agent/io/stop_event.hpp"
 
 #include <boost/asio/ip/tcp.hpp>
 
@@ -14,7 +14,7 @@ namespace io {
 
 // All addresses in the order of getaddrinfo(3); a literal needs no lookup. Every lookup has a thread of its
 // own: getaddrinfo cannot be cancelled, Asio's resolver runs all of them one after the other and makes the
-// end of the program wait for the last. Failures: not_resolved, or timed_out and stopping by the limit.
-task<std::vector<boost::asio::ip::tcp::endpoint>> resolve(std::string host, std::uint16_t port, time_limit&);
+// end of the program wait for the last. Bound it with with_deadline. Failures: not_resolved, stopping.
+task<std::vector<boost::asio::ip::tcp::endpoint>> resolve(std::string host, std::uint16_t port, stop_event&);
 
 }  // namespace io

@@ -1,19 +1,33 @@
 #include "agent/io/tls.hpp"
 
+#include "agent/io/url.hpp"
+
+#include <boost/asio/error.hpp>
 #include <boost/asio/ssl/context.hpp>
+#include <boost/asio/ssl/error.hpp>
+#include <openssl/asn1.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
+#include <openssl/x509v3.h>
 
+#include <algorithm>
 #include <array>
+#include <ctime>
 #include <sys/stat.h>
 #include <utility>
 
 namespace io {
 
+namespace asio = boost::asio;
 namespace ssl = boost::asio::ssl;
+using policy::errc;
+using policy::failure;
+using policy::retry;
 
 namespace {
+
+constexpr int security_level = 2;  // 112 bits: RSA-2048 and up, no SHA-1 signatures
 
 // The reason on top of the queue, which is empty afterwards: a stale entry would blame the next call.
 std::string drained_reason()
@@ -29,6 +43,33 @@ policy::failure unreadable(const char* key, const std::string& file)
 {
     return {policy::errc::untrusted, std::string(key) + " " + file + " cannot be used: " + drained_reason(),
             policy::retry::after_change, std::nullopt};
+}
+
+std::string date_of(const ASN1_TIME* time)
+{
+    std::tm parts{};
+    if (!time || ::ASN1_TIME_to_tm(time, &parts) != 1) return "an unreadable date";
+    std::array<char, 32> text{};
+    std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &parts);
+    return text.data();
+}
+
+// " (it names a.example.com, b.example.com)", of the first few.
+std::string names_of(const X509* certificate)
+{
+    auto* names =
+        static_cast<GENERAL_NAMES*>(::X509_get_ext_d2i(certificate, NID_subject_alt_name, nullptr, nullptr));
+    std::string list;
+    int shown = 0;
+    for (int i = 0; i < sk_GENERAL_NAME_num(names) && shown < 3; ++i) {
+        const auto* name = sk_GENERAL_NAME_value(names, i);
+        if (name->type != GEN_DNS) continue;
+        const auto* text = ::ASN1_STRING_get0_data(name->d.dNSName);
+        const auto length = static_cast<std::size_t>(::ASN1_STRING_length(name->d.dNSName));
+        list += (shown++ == 0 ? "" : ", ") + std::string(reinterpret_cast<const char*>(text), length);
+    }
+    ::GENERAL_NAMES_free(names);
+    return list.empty() ? "" : " (it names " + list + ")";
 }
 
 std::string stamp(const std::optional<std::string>& file)
@@ -60,7 +101,12 @@ policy::result<std::shared_ptr<ssl::context>> tls_trust::context()
     ::ERR_clear_error();
     auto made = std::make_shared<ssl::context>(ssl::context::tls_client);
     SSL_CTX* native = made->native_handle();
+    // Set here, so that no OPENSSL_CONF can weaken it.
     ::SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
+    ::SSL_CTX_set_max_proto_version(native, 0);
+    ::SSL_CTX_set_security_level(native, std::max(::SSL_CTX_get_security_level(native), security_level));
+    ::SSL_CTX_clear_options(native, SSL_OP_LEGACY_SERVER_CONNECT | SSL_OP_ALLOW_UNSAFE_LEGACY_RENEGOTIATION);
+    ::SSL_CTX_set_options(native, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
     ::SSL_CTX_set_verify(native, SSL_VERIFY_PEER, nullptr);
     ::SSL_CTX_set_mode(native, SSL_MODE_RELEASE_BUFFERS);
     constexpr std::array<unsigned char, 9> http_1_1{8, 'h', 't', 't', 'p', '/', '1', '.', '1'};  // RFC 7301
@@ -76,12 +122,88 @@ policy::result<std::shared_ptr<ssl::context>> tls_trust::context()
         auto* lookup = ::X509_STORE_add_lookup(store, ::X509_LOOKUP_file());
         if (!lookup || ::X509_load_crl_file(lookup, crl_file_->c_str(), X509_FILETYPE_PEM) < 1)
             return unreadable("network.crl_file", *crl_file_);
-        ::X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK);
+        ::X509_STORE_set_flags(store, X509_V_FLAG_CRL_CHECK | X509_V_FLAG_CRL_CHECK_ALL);
     }
     ::ERR_clear_error();
     context_ = std::move(made);
     stamp_ = std::move(now);
     return context_;
+}
+
+std::string why_refused(X509_STORE_CTX& check, const std::string& host)
+{
+    const int code = ::X509_STORE_CTX_get_error(&check);
+    const auto* certificate = ::X509_STORE_CTX_get_current_cert(&check);
+    const std::string whose = ::X509_STORE_CTX_get_error_depth(&check) == 0
+                                  ? "the server's certificate "
+                                  : "a certificate in the server's chain ";
+    const std::string reason = std::string(" (") + ::X509_verify_cert_error_string(code) + ")";
+    switch (code) {
+        case X509_V_ERR_CERT_HAS_EXPIRED:
+            return whose + "has expired on " + date_of(::X509_get0_notAfter(certificate)) +
+                   "; check this host's clock, else ask the server's operator";
+        case X509_V_ERR_CERT_NOT_YET_VALID:
+            return whose + "is not valid before " + date_of(::X509_get0_notBefore(certificate)) +
+                   "; check this host's clock";
+        case X509_V_ERR_HOSTNAME_MISMATCH:
+        case X509_V_ERR_IP_ADDRESS_MISMATCH:
+            return "the server's certificate is for another host than " + host + names_of(certificate) +
+                   "; check the address, or who answers there";
+        case X509_V_ERR_CERT_REVOKED:
+            return whose + "has been revoked; ask the server's operator";
+        case X509_V_ERR_UNABLE_TO_GET_CRL:
+        case X509_V_ERR_CRL_HAS_EXPIRED:
+        case X509_V_ERR_CRL_NOT_YET_VALID:
+        case X509_V_ERR_CRL_SIGNATURE_FAILURE:
+            return "whether the server's certificate has been revoked is not known" + reason +
+                   "; renew network.crl_file";
+        default:
+            return whose + "is not trusted" + reason + "; check network.ca_file";
+    }
+}
+
+policy::result<void> expect_server(SSL* ssl, const std::string& host)
+{
+    auto* parameters = ::SSL_get0_param(ssl);
+    bool set = true;
+    if (is_ip_literal(host)) {
+        set = ::X509_VERIFY_PARAM_set1_ip_asc(parameters, host.c_str()) == 1;
+    } else {
+        const auto name = host.ends_with('.') ? host.substr(0, host.size() - 1) : host;
+        ::X509_VERIFY_PARAM_set_hostflags(
+            parameters, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS | X509_CHECK_FLAG_NEVER_CHECK_SUBJECT);
+        set = ::X509_VERIFY_PARAM_set1_host(parameters, name.c_str(), name.size()) == 1 &&
+              SSL_set_tlsext_host_name(ssl, name.c_str()) == 1;
+    }
+    if (set) return {};
+    return failure{errc::config, host + " is not a valid host name", retry::after_change, std::nullopt};
+}
+
+failure handshake_failure(const boost::system::error_code& error)
+{
+    if (error == asio::error::eof || error == asio::error::connection_reset ||
+        error == asio::error::broken_pipe || error == ssl::error::stream_truncated)
+        return {errc::not_connected, "the server closed the connection during the TLS handshake",
+                retry::later, std::nullopt};
+    std::string why = "the TLS handshake failed (" + error.message() + ")";
+    if (error.category() == asio::error::get_ssl_category()) {
+        switch (ERR_GET_REASON(static_cast<unsigned long>(error.value()))) {
+            case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
+            case SSL_R_UNSUPPORTED_PROTOCOL:
+                why = "the server offers neither TLS 1.2 nor TLS 1.3";
+                break;
+            case SSL_AD_REASON_OFFSET + SSL_AD_NO_APPLICATION_PROTOCOL:
+                why = "the server does not offer HTTP/1.1 (TLS ALPN)";
+                break;
+            case SSL_R_WRONG_VERSION_NUMBER:
+            case SSL_R_HTTP_REQUEST:
+                why = "the server does not speak TLS on this port; check the address";
+                break;
+            default:
+                break;
+        }
+    }
+    return {errc::untrusted, std::move(why), retry::later, std::nullopt};
 }
 
 }  // namespace io

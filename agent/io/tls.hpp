@@ -2,11 +2,14 @@
 
 #include "policy/result.hpp"
 
+#include <boost/system/error_code.hpp>
+#include <openssl/types.h>
+
 #include <memory>
 #include <optional>
 #include <string>
 
-// Whom we trust: the client's TLS context, made when the first https request needs it.
+// TLS as a client: whom we trust, whom we expect, and why it failed.
 
 namespace boost::asio::ssl {
 class context;
@@ -17,7 +20,7 @@ namespace io {
 class tls_trust {
 public:
     // No ca_file: the system's store, whose hashed directory is read on demand (a bundle of all authorities
-    // takes 26 ms to read). With a crl_file the server's own certificate is checked against it.
+    // takes 26 ms to read). With a crl_file every certificate of the chain is checked against it.
     tls_trust(std::optional<std::string> ca_file, std::optional<std::string> crl_file);
 
     // TLS 1.2 or later, peer verified. Made again when one of the files has changed: a renewed CRL or CA is
@@ -32,5 +35,15 @@ private:
     std::shared_ptr<boost::asio::ssl::context> context_;
     std::string stamp_;  // of the files as context_ has them
 };
+
+// The certificate must be valid for that host name or address, by its subjectAltName alone (RFC 9525); SNI is
+// sent for names (RFC 6066 section 3).
+policy::result<void> expect_server(SSL*, const std::string& host);
+
+// Why a certificate was refused, as a sentence: "the server's certificate has expired on ...".
+std::string why_refused(X509_STORE_CTX&, const std::string& host);
+
+// Any other end of a handshake.
+policy::failure handshake_failure(const boost::system::error_code&);
 
 }  // namespace io

@@ -8,7 +8,7 @@
 #include "agent/disk/state_directory.hpp"
 #include "agent/disk/token_file.hpp"
 #include "agent/io/environment.hpp"
-#include "agent/io/http_beast.hpp"
+#include "agent/io/http_client.hpp"
 #include "agent/io/log.hpp"
 #include "agent/io/process_posix.hpp"
 #include "agent/io/real_clock.hpp"
@@ -106,7 +106,7 @@ struct application::parts {
     boost::asio::thread_pool pool;
     io::real_clock clock;
     io::process_posix process;
-    io::http_beast http;
+    io::http_client http;
     platform::secret_reader secrets;
     tokens_on_disk token_store;
     disk::file_store store;

@@ -1,5 +1,5 @@
 #include "agent/io/async.hpp"
-#include "agent/io/http_beast.hpp"
+#include "agent/io/http_client.hpp"
 #include "policy/limits.hpp"
 #include "tests/support/run_coroutine.hpp"
 #include "tests/support/scripted_server.hpp"
@@ -99,7 +99,7 @@ struct fixture {
 
     support::server_identity good() { return ca.issue("DNS:localhost,DNS:*.dns.example.com,IP:127.0.0.1"); }
 
-    io::http_beast client() { return io::http_beast(settings, {}, stop); }
+    io::http_client client() { return io::http_client(settings, {}, stop); }
 
     policy::result<io::http_response> run(io::http& http, io::http_request request)
     {
@@ -203,14 +203,22 @@ BOOST_AUTO_TEST_CASE(any_complete_answer_is_a_value)
         {"asked to close", "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok", 200, "ok",
          false},
         {"HTTP/1.0", "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok", 200, "ok", false},
+        {"ends with the connection", "HTTP/1.1 200 OK\r\n\r\nall there is", 200, "all there is", false},
+        {"ends with the connection, HTTP/1.0", "HTTP/1.0 200 OK\r\n\r\nall there is", 200, "all there is",
+         false},
+        {"a compressed error keeps its status",
+         "HTTP/1.1 502 Bad Gateway\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n\x1f\x8b", 502, "",
+         true},
         {"says too much", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more", 200, "ok", false},
     };
     for (const auto& row : table) {
         BOOST_TEST_CONTEXT(row.what)
         {
             scripted_server server(good(), [&](auto& peer) {
-                while (!peer.read_request().empty())
+                while (!peer.read_request().empty()) {
                     peer.write(row.answer);
+                    if (contains(row.what, "ends with")) return peer.close_cleanly();
+                }
             });
             auto http = client();
             for (int i = 0; i < 2; ++i) {
@@ -269,10 +277,8 @@ BOOST_AUTO_TEST_CASE(answers_that_cannot_be_believed)
         {"no last chunk", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nhalf\r\n",
          errc::no_answer, "in the middle of its answer"},
         {"interim only", "HTTP/1.1 100 Continue\r\n\r\n", errc::no_answer, "in the middle of its answer"},
-        {"not delimited", "HTTP/1.1 200 OK\r\n\r\nall there is", errc::bad_answer,
-         "does not say where it ends"},
-        {"not delimited, 1.0", "HTTP/1.0 200 OK\r\n\r\nall there is", errc::bad_answer,
-         "does not say where it ends"},
+        {"compressed", "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 2\r\n\r\n\x1f\x8b",
+         errc::bad_answer, "compressed (Content-Encoding: gzip)"},
         {"not HTTP", "SSH-2.0-OpenSSH_9.2\r\n\r\n", errc::bad_answer, "not HTTP"},
         {"bad length", "HTTP/1.1 200 OK\r\nContent-Length: two\r\n\r\nok", errc::bad_answer, "not HTTP"},
         {"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!",
@@ -380,7 +386,7 @@ BOOST_AUTO_TEST_CASE(only_tls_1_2_and_later)
     scripted_server server([](auto& peer) { peer.write("HTTP/1.1 400 This is plain HTTP\r\n\r\n"); });
     auto http = client();
     check_failure(run(http, get("https://localhost:" + std::to_string(server.port()))), errc::untrusted,
-                  "the TLS handshake failed");
+                  "does not speak TLS on this port");
 }
 
 BOOST_AUTO_TEST_CASE(hosts_that_are_not_there)
@@ -484,7 +490,7 @@ BOOST_AUTO_TEST_CASE(a_lookup_that_hangs_is_abandoned_and_holds_up_no_other)
     dns().hold = true;
     auto http = client();
     check_failure(run(http, within(100ms, get(server.url("slow.dns.example.com")))), errc::timed_out,
-                  "the DNS gave no answer");
+                  "DNS did not answer");
     BOOST_TEST(run(http, get(server.url("a.dns.example.com"))).has_value());
     http.close_kept();
     dns().release();
@@ -575,21 +581,244 @@ BOOST_AUTO_TEST_CASE(no_more_connections_than_allowed_and_nobody_is_left_out)
     BOOST_TEST(server.connections() == 3);
 }
 
-BOOST_AUTO_TEST_CASE(the_time_limit_includes_the_waiting_for_a_place)
+BOOST_AUTO_TEST_CASE(waiting_for_a_connection_has_a_limit_of_its_own)
 {
     scripted_server server(good(), [](auto& peer) {
         peer.read_request();
-        peer.hang();
+        if (peer.number == 0) return peer.hang();
+        peer.answer("whole time left");
     });
     settings.connections = 1;
     auto http = client();
-    std::vector<errc> codes;
-    run_coroutine(context, io::for_each_parallel(2, 2, [&](std::size_t i) -> io::awaitable<void> {
-                      const auto outcome = co_await http.exchange(
-                          within(i == 0 ? 800ms : 200ms, post(server.url("localhost"))));
-                      codes.push_back(outcome.error().code);
+    std::vector<std::string> ends(3);
+    run_coroutine(context, io::for_each_parallel(3, 3, [&](std::size_t i) -> io::awaitable<void> {
+                      auto request = post(server.url("localhost"));
+                      request.limits = {
+                          .wait = i == 1 ? 100ms : 5s, .connect = 5s, .answer = i == 0 ? 800ms : 5s};
+                      const auto outcome = co_await http.exchange(std::move(request));
+                      ends[i] = outcome ? outcome->body : policy::name_of(outcome.error().code);
                   }));
-    BOOST_TEST((codes == std::vector<errc>{errc::timed_out, errc::no_answer}));
+    BOOST_TEST(ends[0] == "no_answer");
+    BOOST_TEST(ends[1] == "timed_out");
+    BOOST_TEST(ends[2] == "whole time left");
+    http.close_kept();
+}
+
+BOOST_AUTO_TEST_CASE(a_single_use_request_never_waits_behind_others)
+{
+    std::atomic<int> hanging = 0;
+    scripted_server server(good(), [&](auto& peer) {
+        if (!peer.read_request().starts_with("POST /token")) return ++hanging, peer.hang();
+        peer.answer("granted");
+    });
+    settings.connections = 2;
+    auto http = client();
+    std::vector<std::string> order;
+    run_coroutine(context, io::for_each_parallel(3, 3, [&](std::size_t i) -> io::awaitable<void> {
+                      auto request = i < 2 ? within(600ms, get(server.url("localhost")))
+                                           : post(server.url("localhost", "/token"));
+                      request.single_use = i == 2;
+                      const auto outcome = co_await http.exchange(std::move(request));
+                      order.push_back(outcome ? outcome->body : policy::name_of(outcome.error().code));
+                  }));
+    BOOST_TEST(order.front() == "granted");
+    http.close_kept();
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_waits_for_the_answer_to_a_single_use_request)
+{
+    std::mutex mutex;
+    std::condition_variable changed;
+    bool may_answer = false;
+    scripted_server server(good(), [&](auto& peer) {
+        peer.read_request();
+        asio::post(context, [&] { stop.request(); });
+        std::unique_lock lock(mutex);
+        changed.wait(lock, [&] { return may_answer; });
+        peer.answer("granted");
+    });
+    // Longer than the three seconds that any other request is given.
+    asio::steady_timer later(context, 3500ms);
+    later.async_wait([&](boost::system::error_code) {
+        const std::lock_guard lock(mutex);
+        may_answer = true;
+        changed.notify_all();
+    });
+    auto http = client();
+    auto request = post(server.url("localhost"));
+    request.single_use = true;
+    const auto outcome = run(http, std::move(request));
+    BOOST_REQUIRE(outcome.has_value());
+    BOOST_TEST(outcome->body == "granted");
+    http.close_kept();
+}
+
+BOOST_AUTO_TEST_CASE(a_body_that_ends_with_the_connection_needs_an_orderly_end)
+{
+    for (const auto* head : {"HTTP/1.1 200 OK\r\n\r\n", "HTTP/1.0 200 OK\r\nConnection: close\r\n\r\n"}) {
+        scripted_server server(good(), [&](auto& peer) {
+            peer.read_request();
+            peer.write(std::string(head) + "{\"cut\": ");
+        });
+        auto http = client();
+        check_failure(run(http, get(server.url("localhost"))), errc::no_answer,
+                      "in the middle of its answer without ending TLS properly");
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_large_body_is_handed_over_in_pieces)
+{
+    const std::string element = "{\"id\": \"0123456789\"},";
+    std::string body;
+    while (body.size() < 3 * policy::limits::large_response_bytes)
+        body += element;
+    const auto size = std::to_string(body.size());
+    scripted_server server(good(), [&](auto& peer) {
+        for (auto request = peer.read_request(); !request.empty(); request = peer.read_request()) {
+            if (request.starts_with("GET /refused"))
+                peer.answer("{\"error\": \"x\"}", "403 Forbidden");
+            else
+                peer.answer(body);
+        }
+    });
+    auto http = client();
+    const auto consuming = [&](const char* path, std::size_t limit, io::body_consumer consume) {
+        auto request = get(server.url("localhost", path));
+        request.body_limit = limit;
+        request.consume = std::move(consume);
+        return run(http, std::move(request));
+    };
+    std::size_t pieces = 0;
+    std::size_t largest = 0;
+    std::string all;
+    const auto outcome = consuming("/", body.size(), [&](std::string_view piece) -> policy::result<void> {
+        ++pieces;
+        largest = std::max(largest, piece.size());
+        all += piece;
+        return {};
+    });
+    BOOST_REQUIRE(outcome.has_value());
+    BOOST_TEST(outcome->body.empty());
+    BOOST_TEST((all == body));
+    BOOST_TEST(largest <= 65536u);
+    BOOST_TEST(pieces > 10u);
+
+    check_failure(
+        consuming("/", body.size() - 1, [](std::string_view) -> policy::result<void> { return {}; }),
+        errc::bad_answer, "larger than 3 MiB");
+    const auto refused = consuming("/", body.size(), [](std::string_view) -> policy::result<void> {
+        return policy::failure{errc::bad_answer, "element 1 is not an object", policy::retry::later, {}};
+    });
+    check_failure(refused, errc::bad_answer, "element 1 is not an object");
+
+    bool called = false;
+    const auto error = consuming("/refused", 1000, [&](std::string_view) -> policy::result<void> {
+        called = true;
+        return {};
+    });
+    BOOST_REQUIRE(error.has_value());
+    BOOST_TEST(error->body == "{\"error\": \"x\"}");
+    BOOST_TEST(!called);
+    http.close_kept();
+}
+
+BOOST_AUTO_TEST_CASE(large_bodies_are_received_one_at_a_time)
+{
+    const std::string body(2 * policy::limits::large_response_bytes, 'x');
+    scripted_server server(good(), [&](auto& peer) {
+        peer.read_request();
+        peer.answer(body);
+    });
+    auto http = client();
+    std::vector<std::size_t> who;
+    run_coroutine(context, io::for_each_parallel(4, 4, [&](std::size_t i) -> io::awaitable<void> {
+                      auto request = get(server.url("localhost"));
+                      request.consume = [&who, i](std::string_view piece) -> policy::result<void> {
+                          if (!piece.empty() && (who.empty() || who.back() != i)) who.push_back(i);
+                          return {};
+                      };
+                      const auto outcome = co_await http.exchange(std::move(request));
+                      BOOST_TEST(outcome.has_value());
+                  }));
+    BOOST_TEST(who.size() == 4u);
+    http.close_kept();
+}
+
+BOOST_AUTO_TEST_CASE(tls_failures_name_themselves)
+{
+    const auto refused_by = [&](auto prepare) {
+        asio::ssl::context tls(asio::ssl::context::tls_server);
+        scripted_server::load(tls, good());
+        prepare(tls.native_handle());
+        scripted_server server([&](auto& peer) {
+            peer.start_tls(tls);
+            peer.handshake();
+            peer.hang();
+        });
+        auto http = client();
+        return run(http, get("https://localhost:" + std::to_string(server.port())));
+    };
+    check_failure(refused_by([](SSL_CTX* tls) {
+                      ::SSL_CTX_set_security_level(tls, 0);
+                      ::SSL_CTX_set_min_proto_version(tls, TLS1_VERSION);
+                      ::SSL_CTX_set_max_proto_version(tls, TLS1_1_VERSION);
+                  }),
+                  errc::untrusted, "the server offers neither TLS 1.2 nor TLS 1.3");
+    check_failure(refused_by([](SSL_CTX* tls) {
+                      ::SSL_CTX_set_alpn_select_cb(
+                          tls,
+                          [](SSL*, const unsigned char**, unsigned char*, const unsigned char*, unsigned,
+                             void*) { return SSL_TLSEXT_ERR_ALERT_FATAL; },
+                          nullptr);
+                  }),
+                  errc::untrusted, "the server does not offer HTTP/1.1 (TLS ALPN)");
+}
+
+BOOST_AUTO_TEST_CASE(plain_http_to_a_tls_port_says_so)
+{
+    const struct {
+        const char* what;
+        std::optional<support::server_identity> identity;
+        std::string answer;
+        errc code;
+        const char* sentence;
+    } table[] = {
+        {"OpenSSL closes", good(), "", errc::no_answer,
+         "the server closed the connection; is this an https address?"},
+        {"an alert", std::nullopt, std::string("\x15\x03\x01\x00\x02\x02\x28", 7), errc::bad_answer,
+         "the server expects TLS; is this an https address?"},
+    };
+    for (const auto& row : table) {
+        BOOST_TEST_CONTEXT(row.what)
+        {
+            scripted_server server(row.identity, [&](auto& peer) {
+                peer.read_request();
+                peer.write(row.answer);
+            });
+            auto http = client();
+            check_failure(run(http, get("http://127.0.0.1:" + std::to_string(server.port()))), row.code,
+                          row.sentence);
+        }
+    }
+}
+
+BOOST_AUTO_TEST_CASE(the_time_to_connect_is_shared_between_addresses)
+{
+    scripted_server server(good(), echo);
+    // The first address drops what comes: a listener whose queue is full.
+    asio::ip::tcp::acceptor full(context);
+    full.open(asio::ip::tcp::v4());
+    full.bind({asio::ip::make_address("127.9.9.9"), server.port()});
+    full.listen(0);
+    std::list<asio::ip::tcp::socket> fill;
+    for (int i = 0; i < 4; ++i) {
+        auto& socket = fill.emplace_back(context);
+        socket.open(asio::ip::tcp::v4());
+        socket.async_connect(full.local_endpoint(), [](boost::system::error_code) {});
+    }
+    auto http = client();
+    BOOST_TEST(run(http, within(1s, get(server.url("two.dns.example.com")))).has_value());
+    http.close_kept();
 }
 
 BOOST_AUTO_TEST_CASE(one_host_that_hangs_does_not_hold_up_another)
@@ -663,7 +892,7 @@ BOOST_AUTO_TEST_CASE(a_header_cannot_break_out_of_its_line)
     check_failure(run(http, std::move(request)), errc::internal, "X-Note cannot be sent");
     auto token = get(server.url("localhost"));
     token.authorization.emplace("Bearer made-up\nX: y");
-    check_failure(run(http, std::move(token)), errc::internal, "line end");
+    check_failure(run(http, std::move(token)), errc::internal, "line break");
     BOOST_TEST(server.connections() == 0);
 }
 
@@ -704,9 +933,9 @@ BOOST_AUTO_TEST_CASE(proxies_that_do_not_help)
     } table[] = {
         {"login",
          [](auto& peer) { peer.read_request(), peer.answer("", "407 Proxy Authentication Required"); },
-         errc::not_connected, "the proxy wants a login (407)"},
+         errc::not_connected, "the proxy rejected the user name or password (407); check network.proxy_auth"},
         {"forbidden", [](auto& peer) { peer.read_request(), peer.answer("<html>", "403 Forbidden"); },
-         errc::not_connected, "does not let us through (status 403)"},
+         errc::not_connected, "refuses to connect to the server (status 403)"},
         {"closes", [](auto& peer) { peer.read_request(); }, errc::not_connected, "before it answered"},
         {"hangs", [](auto& peer) { peer.hang(); }, errc::timed_out, "the proxy's answer took too long"},
         {"hangs later",
@@ -718,7 +947,7 @@ BOOST_AUTO_TEST_CASE(proxies_that_do_not_help)
          errc::timed_out, "the TLS handshake took too long"},
         {"talks",
          [](auto& peer) { peer.read_request(), peer.write("HTTP/1.1 200 OK\r\n\r\nhello"), peer.hang(); },
-         errc::not_connected, "before it is spoken to"},
+         errc::not_connected, "sent data before the TLS handshake"},
     };
     for (const auto& row : table) {
         BOOST_TEST_CONTEXT(row.what)
@@ -729,6 +958,32 @@ BOOST_AUTO_TEST_CASE(proxies_that_do_not_help)
             check_failure(run(http, within(600ms, post("https://les.example.com/"))), row.code, row.sentence);
         }
     }
+}
+
+BOOST_AUTO_TEST_CASE(the_proxys_credentials_are_read_for_each_connection)
+{
+    std::vector<std::string> asked;
+    scripted_server proxy([&](auto& peer) {
+        asked.push_back(peer.read_request());
+        peer.answer("", "407 Proxy Authentication Required");
+    });
+    settings.proxy = "http://127.0.0.1:" + std::to_string(proxy.port());
+    auto http = client();
+    check_failure(run(http, post("https://les.example.com/")), errc::not_connected,
+                  "requires a user name and password (407); set network.proxy_auth");
+    int read = 0;
+    const io::proxy_credentials credentials = [&]() -> io::task<crypto::secret> {
+        ++read;
+        co_return crypto::secret("alice:made-up");
+    };
+    http.configure(settings, credentials);
+    for (int i = 0; i < 2; ++i)
+        check_failure(run(http, post("https://les.example.com/")), errc::not_connected,
+                      "rejected the user name or password (407); check network.proxy_auth");
+    BOOST_TEST(read == 2);
+    BOOST_REQUIRE(asked.size() == 3u);
+    BOOST_TEST(!contains(asked[0], "Proxy-Authorization"));
+    BOOST_TEST(contains(asked[2], "Proxy-Authorization: Basic YWxpY2U6bWFkZS11cA==\r\n"));
 }
 
 BOOST_AUTO_TEST_CASE(new_settings_are_in_force_for_the_next_request)

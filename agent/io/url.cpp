@@ -1,4 +1,4 @@
-#include "agent/io/http_address.hpp"
+#include "agent/io/url.hpp"
 
 #include <boost/asio/ip/address.hpp>
 #include <boost/url/parse.hpp>
