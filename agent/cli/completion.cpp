@@ -1,144 +1,215 @@
 #include "agent/cli/completion.hpp"
 
+#include "agent/cli/verbs.hpp"
+#include "config/load.hpp"
+
 #include <CLI/CLI.hpp>
 
-#include <vector>
+#include <algorithm>
+#include <iostream>
+#include <optional>
 
 namespace cli {
 namespace {
 
-struct word {
+const char* bash_script = R"shell(# bash completion for exposure-agent
+_exposure_agent() {
+    local line
+    COMPREPLY=()
+    while IFS= read -r line; do
+        if [[ $line == :files ]]; then
+            compopt -o filenames 2>/dev/null
+            while IFS= read -r line; do COMPREPLY+=("$line"); done < <(compgen -f -- "${COMP_WORDS[COMP_CWORD]}")
+        else
+            COMPREPLY+=("${line%%$'\t'*}")
+        fi
+    done < <("${COMP_WORDS[0]}" __complete "${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null)
+}
+complete -F _exposure_agent exposure-agent
+)shell";
+
+const char* zsh_script = R"shell(#compdef exposure-agent
+_exposure_agent() {
+    local line
+    local -a found
+    for line in ${(f)" $(${words[1]} __complete "${(@)words[2,CURRENT]}" 2 > / dev / null) "}; do
+    if[[$line ==:files]];
+then _files else found +=
+    ("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")fi done((${#found})) && _describe 'exposure-agent' found
+}
+if
+    [["$funcstack[1]" == "_exposure-agent"]]; then
+    _exposure_agent "$@"
+else
+    compdef _exposure_agent exposure-agent
+fi
+)shell";
+
+const char* fish_script = R"shell(# fish completion for exposure-agent
+function __exposure_agent_complete
+    set -l typed (commandline -opc)
+    set -l current (commandline -ct)
+    for line in ($typed[1] __complete $typed[2..-1] "$current" 2>/dev/null)
+        if test "$line" = ":files"
+            __fish_complete_path "$current"
+        else
+            echo $line
+        end
+    end
+end
+complete -c exposure-agent -f -a '(__exposure_agent_complete)'
+)shell";
+
+struct candidate {
     std::string text;
     std::string what;
 };
 
-struct verb {
-    std::string path;  // "catalog request"; empty: the program itself
-    std::vector<word> verbs;
-    std::vector<word> flags;
+std::vector<const CLI::App*> verbs_of(const CLI::App& app)
+{
+    return app.get_subcommands([](const CLI::App*) { return true; });
+}
+
+const CLI::Option* find_option(const CLI::App& verb, const CLI::App& root, const std::string& word)
+{
+    for (const auto* app : {&verb, &root})
+        for (const auto* option : app->get_options())
+            if (option->nonpositional() && option->check_name(word)) return option;
+    return nullptr;
+}
+
+bool takes_value(const CLI::Option& option)
+{
+    return option.get_items_expected_max() > 0;
+}
+
+// What was typed before the word at the cursor.
+struct position {
+    const CLI::App* verb;
+    const CLI::Option* open = nullptr;  // waits for its value
+    std::size_t positionals = 0;
+    std::string config = globals{}.config;
 };
 
-std::string without_quotes(std::string text)
+void take_option(position& at, const CLI::App& root, const std::string& word)
 {
-    std::erase_if(
-        text, [](char c) { return c == '\'' || c == '"' || c == '[' || c == ']' || c == ':' || c == '`'; });
-    return text;
+    const auto equals = word.find('=');
+    const auto* option = find_option(*at.verb, root, word.substr(0, equals));
+    if (!option || !takes_value(*option)) return;
+    if (equals == std::string::npos)
+        at.open = option;
+    else if (option->check_name("--config"))
+        at.config = word.substr(equals + 1);
 }
 
-void collect(const CLI::App& app, const std::string& path, const std::vector<word>& inherited,
-             std::vector<verb>& into)
+position read(const CLI::App& root, const std::vector<std::string>& words)
 {
-    verb v{.path = path, .flags = inherited};
-    for (const auto* option : app.get_options())
-        for (const auto& name : option->get_lnames())
-            v.flags.push_back({"--" + name, without_quotes(option->get_description())});
-    const auto subcommands = app.get_subcommands([](const CLI::App*) { return true; });
-    for (const auto* sub : subcommands)
-        v.verbs.push_back({sub->get_name(), without_quotes(sub->get_description())});
-    into.push_back(v);
-    for (const auto* sub : subcommands)
-        collect(*sub, path.empty() ? sub->get_name() : path + " " + sub->get_name(),
-                path.empty() ? v.flags : inherited, into);
-}
-
-std::string joined(const verb& v)
-{
-    std::string text;
-    for (const auto* list : {&v.verbs, &v.flags})
-        for (const auto& w : *list)
-            text += (text.empty() ? "" : " ") + w.text;
-    return text;
-}
-
-// The path is what was typed so far, without flags.
-std::string bash(const std::vector<verb>& verbs)
-{
-    std::string cases;
-    for (const auto& v : verbs)
-        cases += "        \"" + v.path + "\") words=\"" + joined(v) + "\" ;;\n";
-    return "# bash completion for exposure-agent\n"
-           "_exposure_agent() {\n"
-           "    local current=\"${COMP_WORDS[COMP_CWORD]}\" previous=\"${COMP_WORDS[COMP_CWORD-1]}\" "
-           "path=\"\" words=\"\" word\n"
-           "    case \"$previous\" in\n"
-           "        -c|--config|--data|--refresh-token-file) COMPREPLY=($(compgen -f -- \"$current\")); "
-           "return ;;\n"
-           "        -o|--output) COMPREPLY=($(compgen -W \"text json\" -- \"$current\")); return ;;\n"
-           "        --log-level) COMPREPLY=($(compgen -W \"error warn info debug\" -- \"$current\")); return "
-           ";;\n"
-           "        --log-format) COMPREPLY=($(compgen -W \"auto text json journal\" -- \"$current\")); "
-           "return ;;\n"
-           "        --deploy) COMPREPLY=($(compgen -W \"direct unit\" -- \"$current\")); return ;;\n"
-           "        completion) COMPREPLY=($(compgen -W \"bash zsh fish\" -- \"$current\")); return ;;\n"
-           "    esac\n"
-           "    for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n"
-           "        case \"$word\" in [a-z]*) path=\"${path:+$path }$word\" ;; esac\n"
-           "    done\n"
-           "    case \"$path\" in\n" +
-           cases +
-           "    esac\n"
-           "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n"
-           "}\n"
-           "complete -F _exposure_agent exposure-agent\n";
-}
-
-std::string zsh(const std::vector<verb>& verbs)
-{
-    std::string cases;
-    for (const auto& v : verbs) {
-        cases += "        '" + v.path + "') words=(";
-        for (const auto* list : {&v.verbs, &v.flags})
-            for (const auto& w : *list)
-                cases += " '" + w.text + ":" + w.what + "'";
-        cases += " ) ;;\n";
-    }
-    return "#compdef exposure-agent\n"
-           "_exposure_agent() {\n"
-           "    local -a words_typed words\n"
-           "    words_typed=(${(M)${words[2,CURRENT-1]}:#[a-z]*})\n"
-           "    local typed=\"${(j: :)words_typed}\"\n"
-           "    words=()\n"
-           "    case \"$typed\" in\n" +
-           cases +
-           "    esac\n"
-           "    _describe 'exposure-agent' words\n"
-           "}\n"
-           "compdef _exposure_agent exposure-agent\n";
-}
-
-std::string fish(const std::vector<verb>& verbs)
-{
-    std::string text = "# fish completion for exposure-agent\ncomplete -c exposure-agent -f\n";
-    for (const auto& v : verbs) {
-        std::string condition = "__fish_use_subcommand";
-        if (!v.path.empty()) {
-            condition.clear();
-            std::string rest = v.path;
-            for (std::size_t blank = 0; blank != std::string::npos;) {
-                blank = rest.find(' ');
-                condition += (condition.empty() ? "" : "; and ") +
-                             ("__fish_seen_subcommand_from " + rest.substr(0, blank));
-                if (blank != std::string::npos) rest = rest.substr(blank + 1);
-            }
+    position at{.verb = &root};
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+        const auto& word = words[i];
+        if (at.open && word == "=") continue;  // bash splits there
+        if (at.open) {
+            if (at.open->check_name("--config")) at.config = word;
+            at.open = nullptr;
+            continue;
         }
-        for (const auto& w : v.verbs)
-            text +=
-                "complete -c exposure-agent -n '" + condition + "' -a " + w.text + " -d '" + w.what + "'\n";
-        for (const auto& w : v.flags)
-            text += "complete -c exposure-agent -n '" + condition + "' -l " + w.text.substr(2) + " -d '" +
-                    w.what + "'\n";
+        if (word.starts_with("-")) {
+            take_option(at, root, word);
+            continue;
+        }
+        const auto verbs = verbs_of(*at.verb);
+        const auto found =
+            std::ranges::find_if(verbs, [&](const CLI::App* v) { return v->get_name() == word; });
+        if (at.positionals == 0 && found != verbs.end())
+            at.verb = *found;
+        else
+            ++at.positionals;
     }
-    return text;
+    return at;
+}
+
+void add_names(std::vector<candidate>& into, const std::string& file, bool users)
+{
+    const auto loaded = config::load(file, config::this_process());
+    if (!loaded.state) return;
+    for (const auto& exposure : loaded.state->exposures) {
+        if (!users) into.push_back({exposure.name, exposure.tenant});
+        for (const auto& user : exposure.users)
+            if (users) into.push_back({exposure.name + "/" + user.name, user.consumer_group});
+    }
+}
+
+// By the type that the help shows: TEXT:text|json, FILE, EXPOSURE/USER ...
+void add_values(std::vector<candidate>& into, const CLI::Option& option, const position& at)
+{
+    const auto type = option.get_type_name();
+    if (type.find("EXPOSURE/USER") != std::string::npos) return add_names(into, at.config, true);
+    if (type.find("EXPOSURE") != std::string::npos) return add_names(into, at.config, false);
+    if (type.find("FILE") != std::string::npos || type.find("DIR") != std::string::npos)
+        return into.push_back({":files", ""});
+    if (type.find('|') == std::string::npos) return;
+    std::string words = type.substr(type.find(':') + 1) + "|";
+    for (std::size_t bar = 0; (bar = words.find('|')) != std::string::npos; words = words.substr(bar + 1))
+        into.push_back({words.substr(0, bar), ""});
+}
+
+void add_options(std::vector<candidate>& into, const CLI::App& verb, const CLI::App& root)
+{
+    for (const auto* app : {&verb, &root}) {
+        for (const auto* option : app->get_options())
+            for (const auto& name : option->get_lnames())
+                into.push_back({"--" + name, option->get_description()});
+        if (&verb == &root) return;
+    }
+}
+
+void add_positional(std::vector<candidate>& into, const position& at)
+{
+    const CLI::Option* last = nullptr;
+    std::size_t number = 0;
+    for (const auto* option : at.verb->get_options()) {
+        if (!option->get_positional()) continue;
+        last = option;
+        if (number++ == at.positionals) return add_values(into, *option, at);
+    }
+    if (last && last->get_items_expected_max() > 1) add_values(into, *last, at);
 }
 
 }  // namespace
 
-std::string completion_script(const CLI::App& app, const std::string& shell)
+std::string completion_script(const std::string& shell)
 {
-    std::vector<verb> verbs;
-    collect(app, "", {}, verbs);
-    if (shell == "zsh") return zsh(verbs);
-    return shell == "fish" ? fish(verbs) : bash(verbs);
+    if (shell == "zsh") return zsh_script;
+    return shell == "fish" ? fish_script : bash_script;
+}
+
+void print_candidates(const CLI::App& root, const std::vector<std::string>& words)
+{
+    const auto at = read(root, words);
+    std::string current = words.empty() ? "" : words.back();
+    std::string lead;
+    std::vector<candidate> found;
+    const auto equals = current.find('=');
+    if (at.open) {
+        if (current == "=") current.clear();
+        add_values(found, *at.open, at);
+    } else if (current.starts_with("-") && equals != std::string::npos) {
+        lead = current.substr(0, equals + 1);
+        if (const auto* option = find_option(*at.verb, root, current.substr(0, equals)))
+            add_values(found, *option, at);
+    } else if (current.starts_with("-")) {
+        add_options(found, *at.verb, root);
+    } else {
+        if (at.positionals == 0)
+            for (const auto* verb : verbs_of(*at.verb))
+                found.push_back({verb->get_name(), verb->get_description()});
+        add_positional(found, at);
+    }
+    for (const auto& [text, what] : found)
+        if (text == ":files")
+            std::cout << text << "\n";
+        else if ((lead + text).starts_with(current))
+            std::cout << lead << text << "\t" << what << "\n";
 }
 
 }  // namespace cli

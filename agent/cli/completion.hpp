@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace CLI {
 class App;
@@ -8,8 +9,15 @@ class App;
 
 namespace cli {
 
-// A completion script for bash, zsh or fish, made from the verbs and flags that the command line itself
-// knows.
-std::string completion_script(const CLI::App&, const std::string& shell);
+// The hidden first argument with which the scripts ask the program what may come next.
+inline constexpr const char* complete_verb = "__complete";
+
+// A completion script for bash, zsh or fish: it asks the program, which knows every verb, option and value,
+// and the users and exposures of the configuration.
+std::string completion_script(const std::string& shell);
+
+// Prints what may stand for the last of the words, one a line with its description after a tab; ":files"
+// stands for the names of files.
+void print_candidates(const CLI::App&, const std::vector<std::string>& words);
 
 }  // namespace cli

@@ -196,8 +196,8 @@ void add_host(CLI::App& app, session& s)
     add(app, s, "schema", "Print the JSON Schema of the configuration, for editors", [] { return schema(); });
     auto shell = std::make_shared<std::string>();
     add(app, s, "completion", "Print a shell completion script",
-        [&app, shell] {
-            std::cout << completion_script(app, *shell);
+        [shell] {
+            std::cout << completion_script(*shell);
             return policy::exit_code::done;
         })
         ->add_option("shell", *shell, "the shell")
@@ -388,6 +388,10 @@ int main(int argc, char** argv)
     add_identity(app, s);
     add_platform(app, s);
     add_catalog(app, s);
+    if (argc > 1 && argv[1] == std::string_view(complete_verb)) {
+        print_candidates(app, {argv + 2, argv + argc});
+        return policy::exit_code::done;
+    }
     try {
         app.parse(argc, argv);
     } catch (const CLI::Success& e) {  // --help, --version

@@ -1,0 +1,79 @@
+"""What may come next on the command line, as the completion scripts ask for it."""
+
+import shutil
+import subprocess
+import unittest
+
+import harness
+
+
+class CompletionTest(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.platform = harness.Simulator()
+        cls.addClassCleanup(cls.platform.stop)
+        cls.agent = harness.Agent(cls.platform, users=["siem", "backup"], login=False)
+        cls.addClassCleanup(cls.agent.remove)
+
+    def after(self, *words):
+        """The candidates for the last of the words."""
+        done = subprocess.run([harness.built("exposure-agent"), "__complete", *map(str, words)], capture_output=True,
+                              text=True, check=True)
+        self.assertEqual(done.stderr, "")
+        return [line.split("\t")[0] for line in done.stdout.splitlines()]
+
+    def test_verbs_options_and_values(self):
+        config = ("-c", self.agent.config_file)
+        for words, found in ((["stat"], ["status"]),
+                             (["status", "--c"], ["--check", "--config"]),
+                             (["status", "-o", ""], ["text", "json", "wide"]),
+                             (["status", "-o", "w"], ["wide"]),
+                             (["status", "--output=j"], ["--output=json"]),
+                             (["--log-level", "d"], ["debug"]),
+                             (["--log-level=e"], ["--log-level=error"]),
+                             (["run", "--deploy", ""], ["direct", "unit"]),
+                             (["completion", ""], ["bash", "zsh", "fish"]),
+                             (["catalog", "t"], ["template"]),
+                             (["action", ""], ["form", "values"]),
+                             (["-c", ""], [":files"]),
+                             (["login", "--refresh-token-file", ""], [":files"]),
+                             (["reconcile", "--timeout", ""], []),
+                             ([*config, "rotate", ""], ["logs/siem", "logs/backup"]),
+                             ([*config, "rotate", "logs/siem", "logs/b"], ["logs/backup"]),
+                             ([*config, "status", "--check", "logs/s"], ["logs/siem"]),
+                             ([f"--config={self.agent.config_file}", "explain", ""], ["logs/siem", "logs/backup"]),
+                             ([*config, "users", "show", ""], ["logs"]),
+                             ([*config, "instances", ""], ["logs"]),
+                             ([*config, "users", "l"], ["logs"]),
+                             (["-c", "/nowhere", "rotate", ""], [])):
+            with self.subTest(words=words):
+                self.assertEqual(self.after(*words), found)
+        everything = self.after("")
+        for verb in ("run", "reconcile", "plan", "status", "init", "users", "catalog"):
+            self.assertIn(verb, everything)
+        self.assertLessEqual({"delete", "show"}, set(self.after("users", "")))
+
+    def script(self, shell):
+        return self.agent.run("completion", shell, expect=0).stdout
+
+    def test_bash(self):
+        script = self.script("bash") + (
+            'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _exposure_agent; printf "%s\\n" "${COMPREPLY[@]}"')
+        for words, found in ((["-c", self.agent.config_file, "rotate", "logs/s"], ["logs/siem"]),
+                             (["status", "-o", ""], ["text", "json", "wide"]),
+                             (["-c", str(self.agent.config_file)[:-2]], [str(self.agent.config_file)])):
+            with self.subTest(words=words):
+                done = subprocess.run(["bash", "-c", script, "bash", harness.built("exposure-agent"), *words],
+                                      capture_output=True, text=True, check=True)
+                self.assertEqual(done.stdout.split(), found, done.stderr)
+
+    def test_syntax_elsewhere(self):
+        for shell in ("zsh", "fish"):
+            with self.subTest(shell):
+                if not shutil.which(shell):
+                    self.skipTest(f"{shell} is not installed")
+                subprocess.run([shell, "-n"], input=self.script(shell), text=True, check=True)
+
+
+if __name__ == "__main__":
+    unittest.main()
