@@ -14,6 +14,9 @@ public:
 
     virtual policy::instant now() const = 0;
 
+    // For back-offs and limits: no setting of the wall clock moves it.
+    virtual std::chrono::steady_clock::time_point steady() const { return std::chrono::steady_clock::now(); }
+
     // Waits that long by the monotonic clock; errc::stopping as soon as a stop is requested.
     virtual task<void> sleep_for(std::chrono::milliseconds) = 0;
 };

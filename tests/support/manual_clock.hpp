@@ -7,6 +7,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <utility>
@@ -27,6 +28,8 @@ public:
 
     policy::instant now() const override { return std::chrono::floor<std::chrono::seconds>(now_); }
 
+    std::chrono::steady_clock::time_point steady() const override { return steady_; }
+
     io::task<void> sleep_for(std::chrono::milliseconds duration) override
     {
         slept.push_back(duration);
@@ -43,8 +46,12 @@ public:
         co_return policy::result<void>();
     }
 
-    // The wall clock is set by somebody.
-    void step(std::chrono::milliseconds by) { now_ += by; }
+    // Time passes; a negative step is somebody who sets the wall clock back.
+    void step(std::chrono::milliseconds by)
+    {
+        now_ += by;
+        steady_ += std::max(by, std::chrono::milliseconds(0));
+    }
 
     // Every sleep ends now and from now on with errc::stopping.
     void stop()
@@ -59,7 +66,7 @@ public:
     {
         for (auto& [when, bell] : sleepers_) {
             if (bell->is_set()) continue;
-            now_ = std::max(now_, when);
+            if (when > now_) step(when - now_);
             bell->set();
             return true;
         }
@@ -73,6 +80,7 @@ private:
     using sleepers = std::multimap<time, std::shared_ptr<io::async_event>>;
 
     time now_;
+    std::chrono::steady_clock::time_point steady_{std::chrono::hours(1)};
     sleepers sleepers_;
     bool stopped_ = false;
 };
