@@ -1,6 +1,7 @@
 #include "agent/cli/output.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/verbs.hpp"
+#include "agent/disk/file_store.hpp"
 #include "agent/disk/read_file.hpp"
 #include "agent/platform/catalog_client.hpp"
 #include "config/scalars.hpp"
@@ -102,6 +103,14 @@ io::awaitable<int> follow(service::application& app, platform::catalog_client& c
 io::awaitable<int> submit(service::application& app, platform::catalog_client& catalog, const globals& common,
                           const catalog_options& options, std::string data, policy::duration patience)
 {
+    const auto copied = app.store().is_copied();
+    if (!copied) co_return report_failure(copied.error());
+    if (*copied)
+        co_return report_failure(
+            {.code = policy::errc::refused,
+             .context =
+                 "the state directory was copied from another machine, so nothing is sent. If that machine "
+                 "is gone, run: exposure-agent takeover"});
     if (!options.set.empty()) {
         if (data.empty()) {
             auto form = co_await catalog.request_template(options.item, options.business_group);

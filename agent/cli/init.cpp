@@ -145,7 +145,8 @@ policy::result<void> try_client(const init_options& o, const crypto::secret& typ
         platform::token_endpoint endpoint(a.http(), a.clock());
         crypto::secret nobodys("exposure-agent-init");
         auto identity = a.desired().identity;
-        auto outcome = co_await endpoint.refresh(std::move(identity), std::move(s), std::move(nobodys));
+        platform::client_credentials client{.id = identity.client_id, .secret = std::move(s)};
+        auto outcome = co_await endpoint.refresh(std::move(identity), std::move(client), std::move(nobodys));
         if (outcome.end != platform::exchange_end::granted &&
             outcome.end != platform::exchange_end::grant_refused)
             into = outcome.failure;

@@ -3,7 +3,6 @@
 #include "agent/cli/verbs.hpp"
 #include "agent/disk/read_file.hpp"
 #include "agent/platform/authorize.hpp"
-#include "agent/platform/login_listener.hpp"
 #include "crypto/digest.hpp"
 #include "policy/dates.hpp"
 #include "policy/exit_code.hpp"
@@ -19,12 +18,13 @@ namespace cli {
 namespace {
 
 constexpr std::size_t state_bytes = 16;
+constexpr std::size_t verifier_bytes = 32;  // RFC 7636 section 4.1: 43 to 128 characters
 
 policy::failure external_source()
 {
     return {.code = policy::errc::usage,
             .context =
-                "identity.access_token names an external source that keeps the token fresh: there is nothing "
+                "identity.access_token names an external source that keeps the token fresh; there is nothing "
                 "to log in to",
             .kind = policy::retry::never};
 }
@@ -33,15 +33,14 @@ policy::result<crypto::secret> read_seed(const std::string& file)
 {
     auto text = disk::read_file(file, policy::limits::token_bytes);
     if (!text) return text.error();
-    if (!*text)
-        return policy::failure{.code = policy::errc::usage, .context = file + ": there is no such file"};
+    if (!*text) return policy::failure{.code = policy::errc::usage, .context = file + " does not exist"};
     crypto::secret whole(std::move(**text));
     auto view = whole.view();
     while (!view.empty() && (view.back() == '\n' || view.back() == '\r' || view.back() == ' '))
         view.remove_suffix(1);
     if (view.empty())
         return policy::failure{.code = policy::errc::usage,
-                               .context = file + ": it is empty, a refresh token is wanted"};
+                               .context = file + " is empty; it must hold a refresh token"};
     return crypto::secret(view);
 }
 
@@ -52,41 +51,65 @@ std::string read_line()
     return line;
 }
 
-// What came back from the browser: by the loopback address, from a terminal, or from a pipe.
-policy::result<std::string> ask_for_redirected(const globals& common,
-                                               const policy::identity_settings& identity,
-                                               const std::string& url)
+// A login that a person was asked for, and what its code is redeemed with.
+struct begun_login {
+    std::string state;
+    crypto::secret verifier;  // empty: without PKCE
+};
+
+// Kept with the tokens, so that a later `login --code` can be redeemed as well.
+int begin(const globals& common, const begun_login& begun)
 {
-    std::cerr
-        << "Open this address in a browser and log in as the (service) user that shall call the API:\n\n  "
-        << url << "\n\n";
-    if (auto port = platform::listening_port(identity.redirect_url)) {
+    auto quiet = common;
+    quiet.json = false;
+    return perform(quiet, "login",
+                   {{"begin", true}, {"verifier", begun.verifier.view()}, {"state", begun.state}});
+}
+
+// What came back from the browser: by the loopback address, from a terminal, or from a pipe.
+policy::result<std::string> ask_for_redirected(const policy::identity_settings& identity,
+                                               const begun_login& begun)
+{
+    const auto challenge = begun.verifier.empty() ? std::string() : platform::challenge_of(begun.verifier);
+    std::cerr << "Open this address in a browser and log in as the service user that will call the API:\n\n  "
+              << platform::authorize_url(identity, begun.state, challenge) << "\n\n";
+    if (platform::listening_port(identity.redirect_url)) {
         std::cerr << "Waiting for the browser on " << identity.redirect_url << " ...\n";
-        return platform::listen_for_redirect(identity.redirect_url);
+        return platform::listen_for_redirect(identity.redirect_url, begun.state);
     }
-    if (common.no_input)
-        return policy::failure{
-            .code = policy::errc::usage,
-            .context = "--no-input: give the code with --code, or a refresh token with --refresh-token-file"};
     std::cerr << "Paste the address that the browser was sent to, or the code in it: " << std::flush;
     return read_line();
 }
 
-policy::result<crypto::secret> obtain_code(const globals& common, const policy::identity_settings& identity,
-                                           const login_options& options)
+int login_with(const globals& common, policy::result<std::string> redirected, bool force,
+               const begun_login* begun)
 {
-    const auto state = crypto::random_hex(state_bytes);
-    policy::result<std::string> text = options.code;
-    if (options.code == "-") text = read_line();
-    if (options.code.empty())
-        text = ask_for_redirected(common, identity, platform::authorize_url(identity, state));
-    if (!text) return text.error();
-    auto redirected = platform::parse_redirected(*text);
-    crypto::wipe(*text);
-    if (!redirected) return redirected.error();
-    if (options.code.empty())
-        if (auto same = platform::check_state(*redirected, state); !same) return same.error();
-    return std::move(redirected->code);
+    if (!redirected) return report_failure(redirected.error());
+    auto read = platform::parse_redirected(*redirected);
+    crypto::wipe(*redirected);
+    if (!read) return report_failure(read.error());
+    boost::json::object arguments{{"force", force}, {"code", read->code.view()}, {"state", read->state}};
+    if (begun) {
+        if (auto same = platform::check_state(*read, begun->state); !same)
+            return report_failure(same.error());
+        arguments["state"] = begun->state;
+        arguments["verifier"] = begun->verifier.view();
+    }
+    return perform(common, "login", std::move(arguments));
+}
+
+int login_in_a_browser(const globals& common, const policy::identity_settings& identity,
+                       const login_options& options)
+{
+    if (common.no_input && !platform::listening_port(identity.redirect_url))
+        return report_failure(
+            {.code = policy::errc::usage,
+             .context = "--no-input: give the code with --code, or a refresh token with --refresh-token-file",
+             .kind = policy::retry::never});
+    begun_login begun{.state = crypto::random_hex(state_bytes), .verifier = {}};
+    if (!options.no_pkce) begun.verifier = crypto::secret(crypto::random_hex(verifier_bytes));
+    if (const int code = begin(common, begun); code != policy::exit_code::done) return code;
+    return login_with(common, ask_for_redirected(identity, begun), options.force, &begun);
 }
 
 }  // namespace
@@ -96,17 +119,13 @@ int login(const globals& common, const login_options& options)
     const auto desired = load_configuration(common);
     if (!desired) return policy::exit_code::configuration;
     if (desired->identity.access_token) return report_failure(external_source());
-    boost::json::object arguments{{"force", options.force}};
     if (!options.refresh_token_file.empty()) {
         auto seed = read_seed(options.refresh_token_file);
         if (!seed) return report_failure(seed.error());
-        arguments["refresh_token"] = seed->view();
-    } else {
-        auto code = obtain_code(common, desired->identity, options);
-        if (!code) return report_failure(code.error());
-        arguments["code"] = code->view();
+        return perform(common, "login", {{"force", options.force}, {"refresh_token", seed->view()}});
     }
-    return perform(common, "login", std::move(arguments));
+    if (options.code.empty()) return login_in_a_browser(common, desired->identity, options);
+    return login_with(common, options.code == "-" ? read_line() : options.code, options.force, nullptr);
 }
 
 int logout(const globals& common)

@@ -216,6 +216,7 @@ void add_identity(CLI::App& app, session& s)
                     "log in with the refresh token in this file")
         ->type_name("FILE");
     sub->add_flag("--force", l->force, "replace the tokens of another account");
+    sub->add_flag("--no-pkce", l->no_pkce, "without a code challenge, for servers that refuse it");
     add(app, s, "logout", "Delete the tokens from this host", [&s] { return logout(s.common); });
     add_shown(app, s, "token", "Show the age and expiry of the tokens, never the tokens",
               [&s] { return token(s.common); });

@@ -54,6 +54,7 @@ struct login_options {
     std::string code;
     std::string refresh_token_file;
     bool force = false;
+    bool no_pkce = false;
 };
 
 struct users_delete_options {

@@ -70,6 +70,14 @@ result<void> file_store::take_over()
     return save_agent_record(where_, mine);
 }
 
+result<bool> file_store::is_copied() const
+{
+    const auto known = load_agent_record(where_);
+    if (!known) return known.error();
+    // users without the record of whose they are: somebody copied or restored a part
+    return *known ? is_from_elsewhere(**known, here_) : holds_users(where_);
+}
+
 result<void> file_store::load_installation(policy::stored_state& state) const
 {
     const auto known = load_agent_record(where_);

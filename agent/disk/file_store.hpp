@@ -26,6 +26,9 @@ public:
     // The copy from another machine is ours from now on. The remembered owner stays.
     [[nodiscard]] policy::result<void> take_over();
 
+    // The state directory was copied from another machine, and not taken over.
+    [[nodiscard]] policy::result<bool> is_copied() const;
+
     [[nodiscard]] policy::result<policy::stored_state> load() override;
 
     [[nodiscard]] policy::result<void> save(const policy::stored_user&) override;

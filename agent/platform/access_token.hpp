@@ -2,10 +2,13 @@
 
 #include "agent/io/awaitable.hpp"
 #include "crypto/secret.hpp"
+#include "policy/time.hpp"
 
+#include <optional>
 #include <string>
 
-// Port: where bearer tokens come from: our OAuth grant, an external source, or a running daemon.
+// Port: where bearer tokens come from (our OAuth grant, an external source, or a running daemon), and how the
+// login stands.
 
 namespace platform {
 
@@ -23,6 +26,38 @@ public:
 
     // The platform has served a call with this token.
     virtual void accepted(const crypto::secret&) {}
+};
+
+enum class login_state { ok, required, external };
+
+// "ok", "required", "external": the words of `status` and `token`.
+constexpr const char* name_of(login_state state) noexcept
+{
+    switch (state) {
+        case login_state::ok:
+            return "ok";
+        case login_state::required:
+            return "required";
+        case login_state::external:
+            return "external";
+    }
+    return "";
+}
+
+// How the login stands, without any token.
+struct login_status {
+    login_state state = login_state::required;
+    bool attention = false;  // something is wrong that time alone may not heal; `sentence` says what
+    bool unsaved = false;    // the state directory lacks the tokens
+    std::string sentence;    // what is wrong and what to do; empty: all is well
+    std::string subject;     // whom the tokens name, for people; empty: unknown
+    std::optional<policy::instant> access_token_expires_at;
+    std::optional<policy::instant> last_refresh_at;
+    std::optional<policy::instant> failing_since;  // refreshing fails
+    std::optional<policy::instant> published_at;   // identity.publish
+    long long publish_failures = 0;
+
+    bool operator==(const login_status&) const = default;
 };
 
 }  // namespace platform

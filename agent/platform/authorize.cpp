@@ -2,13 +2,25 @@
 
 #include "agent/platform/address.hpp"
 #include "agent/platform/shown.hpp"
+#include "crypto/digest.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/url/parse.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <utility>
 
 namespace platform {
 namespace {
+
+namespace asio = boost::asio;
+namespace http = boost::beast::http;
 
 constexpr std::size_t longest_paste = 64 << 10;
 
@@ -69,15 +81,89 @@ policy::failure reported(std::string_view error, std::string_view description)
             .kind = policy::retry::never};
 }
 
+constexpr auto patience = std::chrono::minutes(10);  // of the person at the identity provider
+constexpr auto request_time = std::chrono::seconds(10);
+constexpr const char* page =
+    "<!doctype html><title>exposure-agent</title><p>Done. You can close this page and go back to the "
+    "terminal.</p>\n";
+
+bool is_loopback(std::string_view host)
+{
+    if (host == "localhost") return true;
+    boost::system::error_code ec;
+    const auto address = asio::ip::make_address(std::string(host), ec);
+    return !ec && address.is_loopback();
+}
+
+// Runs what was started on this context, at most that long; true when it ended by itself.
+bool run_for(asio::io_context& context, std::chrono::steady_clock::duration limit)
+{
+    context.restart();
+    context.run_for(limit);
+    return context.stopped();
+}
+
+// The target, with its query, of a request that answers the login with this state.
+bool answers(std::string_view target, std::string_view state)
+{
+    const auto fields = fields_of(query_in(target));
+    const auto given = fields.find("state");
+    if (given == fields.end() || unescaped(given->second, true) != state) return false;
+    return fields.contains("code") || fields.contains("error");
+}
+
+// One request of a browser: its target when it answers this login, else nothing. Whatever else comes (a
+// favicon, a probe, another page that wants to log us in as somebody else) is answered and ignored.
+std::string serve(asio::io_context& context, boost::beast::tcp_stream stream, std::string_view state)
+{
+    boost::beast::flat_buffer buffer;
+    http::request<http::empty_body> request;
+    boost::system::error_code failed;
+    stream.expires_after(request_time);
+    http::async_read(stream, buffer, request,
+                     [&](boost::system::error_code ec, std::size_t) { failed = ec; });
+    run_for(context, request_time);
+    if (failed) return "";
+
+    const std::string target(request.target());
+    const bool ours = request.method() == http::verb::get && answers(target, state);
+    http::response<http::string_body> response(ours ? http::status::ok : http::status::not_found,
+                                               request.version());
+    response.set(http::field::content_type, "text/html; charset=utf-8");
+    response.set(http::field::connection, "close");
+    if (ours) response.body() = page;
+    response.prepare_payload();
+    http::async_write(stream, response, [](boost::system::error_code, std::size_t) {});
+    run_for(context, request_time);
+    return ours ? target : "";
+}
+
 }  // namespace
 
-std::string authorize_url(const policy::identity_settings& settings, std::string_view state)
+std::string challenge_of(const crypto::secret& verifier)
+{
+    const auto hex = crypto::sha256_hex(verifier.view());
+    std::string bytes;
+    for (std::size_t i = 0; i < hex.size(); i += 2)
+        bytes.push_back(static_cast<char>(std::stoi(hex.substr(i, 2), nullptr, 16)));
+    auto digest = crypto::base64(bytes);
+    std::ranges::replace(digest, '+', '-');
+    std::ranges::replace(digest, '/', '_');
+    std::erase(digest, '=');
+    return digest;
+}
+
+std::string authorize_url(const policy::identity_settings& settings, std::string_view state,
+                          std::string_view challenge)
 {
     auto url = settings.auth_url + "/auth/oauth2/authorize?" +
                form({{"response_type", "code"},
                      {"client_id", settings.client_id},
                      {"redirect_uri", settings.redirect_url}});
+    if (!settings.scope.empty()) url += "&" + form({{"scope", settings.scope}});
     if (!state.empty()) url += "&" + form({{"state", state}});
+    if (!challenge.empty())
+        url += "&" + form({{"code_challenge", challenge}, {"code_challenge_method", "S256"}});
     return url;
 }
 
@@ -106,6 +192,49 @@ policy::result<void> check_state(const redirected& redirected, std::string_view 
                                "the redirected address belongs to another login (its state is not the one "
                                "that was sent): open the address that was just printed",
                            .kind = policy::retry::never};
+}
+
+std::optional<std::uint16_t> listening_port(const std::string& redirect_url)
+{
+    const auto url = boost::urls::parse_uri(redirect_url);
+    if (!url || url->scheme() != "http" || !url->has_port() || url->port_number() == 0) return std::nullopt;
+    const std::string host(url->encoded_host_address());
+    if (!is_loopback(host)) return std::nullopt;
+    return url->port_number();
+}
+
+policy::result<std::string> listen_for_redirect(const std::string& redirect_url, std::string_view state)
+{
+    asio::io_context context{1};
+    asio::ip::tcp::acceptor acceptor(context);
+    const auto url = boost::urls::parse_uri(redirect_url);
+    const bool v6 = url->host_type() == boost::urls::host_type::ipv6;
+    const asio::ip::tcp::endpoint here(v6 ? asio::ip::address(asio::ip::address_v6::loopback())
+                                          : asio::ip::address(asio::ip::address_v4::loopback()),
+                                       *listening_port(redirect_url));
+    boost::system::error_code ec;
+    acceptor.open(here.protocol(), ec);
+    if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
+    if (!ec) acceptor.bind(here, ec);
+    if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
+    if (ec)
+        return policy::failure{.code = policy::errc::usage,
+                               .context = "cannot listen on " + redirect_url + " (" + ec.message() +
+                                          "); give the code with --code"};
+
+    const auto deadline = std::chrono::steady_clock::now() + patience;
+    while (std::chrono::steady_clock::now() < deadline) {
+        asio::ip::tcp::socket socket(context);
+        boost::system::error_code accepted = asio::error::timed_out;
+        acceptor.async_accept(socket, [&](boost::system::error_code result) { accepted = result; });
+        if (!run_for(context, deadline - std::chrono::steady_clock::now())) break;
+        if (accepted) continue;
+        if (auto target = serve(context, boost::beast::tcp_stream(std::move(socket)), state); !target.empty())
+            return target;
+    }
+    return policy::failure{
+        .code = policy::errc::timed_out,
+        .context = "nobody came back from the browser within ten minutes. Run again: exposure-agent login"};
 }
 
 }  // namespace platform

@@ -1,7 +1,10 @@
 #include "agent/platform/external_tokens.hpp"
 
-#include "agent/platform/token_answer.hpp"
+#include "agent/platform/token_endpoint.hpp"
+#include "agent/platform/token_record.hpp"
 
+#include <array>
+#include <functional>
 #include <utility>
 
 namespace platform {
@@ -10,20 +13,21 @@ namespace {
 using namespace std::chrono_literals;
 using origin = policy::secret_source::origin;
 
-constexpr policy::duration command_pause = 5s;  // between two runs of the command
+constexpr auto command_pause = 5s;              // after a run of the command before the next one
 constexpr policy::duration command_lead = 60s;  // before the end of its token it is run again
+constexpr std::array refused_pauses = {1s, 2s,
+                                       4s};  // between readings while the source gives a refused token
+constexpr auto refused_rest = 15s;           // then nobody waits for the source for that long
 
 }  // namespace
 
-external_tokens::external_tokens(boost::asio::any_io_executor executor, policy::secret_source source,
-                                 secret_reader& reader, io::clock& clock)
-    : source_(std::move(source)), reader_(reader), clock_(clock), lock_(std::move(executor))
+external_tokens::external_tokens(policy::secret_source source, secret_reader& reader, io::clock& clock)
+    : source_(std::move(source)), reader_(reader), clock_(clock)
 {
 }
 
 io::task<crypto::secret> external_tokens::current()
 {
-    const auto turn = co_await lock_.acquire();
     if (co_await is_stale())
         if (auto done = co_await read(); !done) co_return done.error();
     co_return token_.clone();
@@ -31,11 +35,33 @@ io::task<crypto::secret> external_tokens::current()
 
 io::task<crypto::secret> external_tokens::after_refusal(crypto::secret refused)
 {
-    const auto turn = co_await lock_.acquire();
     const bool newer = !token_.empty() && token_ != refused;
-    if (!newer || co_await is_stale())
-        if (auto done = co_await read(); !done) co_return done.error();
+    if (newer) co_return co_await current();
+    std::function<io::task<void>()> ask = [this, print = fingerprint_of(refused)] {
+        return read_until_it_differs(print);
+    };
+    auto done = co_await asking_again_.run(std::move(ask));
+    if (!done) co_return done.error();
     co_return token_.clone();
+}
+
+// The source may be about to change: a renewal is under way, a file is being replaced.
+io::task<void> external_tokens::read_until_it_differs(std::string refused)
+{
+    const bool known = refused == refused_ && clock_.steady() < ask_again_at_;
+    if (known && !may_read()) co_return policy::result<void>();
+    auto done = co_await read_once();
+    for (const auto pause : refused_pauses) {
+        if (done && fingerprint_of(token_) != refused) co_return done;
+        if (known || source_.from == origin::environment) break;
+        if (auto slept = co_await clock_.sleep_for(pause); !slept) co_return slept;
+        done = co_await read_once();
+    }
+    if (done && fingerprint_of(token_) == refused) {
+        refused_ = refused;
+        ask_again_at_ = clock_.steady() + refused_rest;
+    }
+    co_return done;
 }
 
 io::awaitable<bool> external_tokens::is_stale()
@@ -46,16 +72,27 @@ io::awaitable<bool> external_tokens::is_stale()
     co_return mark&& mark != mark_;
 }
 
+// A command is not run for every call.
+bool external_tokens::may_read() const
+{
+    return source_.from != origin::command || !read_ended_ || clock_.steady() - *read_ended_ >= command_pause;
+}
+
 io::task<void> external_tokens::read()
 {
-    const auto now = clock_.now();
-    if (source_.from == origin::command && read_at_ && now >= *read_at_ && now - *read_at_ < command_pause) {
-        if (failure_) co_return *failure_;
-        co_return policy::result<void>();
-    }
-    read_at_ = now;
-    mark_ = co_await reader_.mark_of(source_);  // before the reading: a change in between is read again
-    auto token = co_await reader_.read(source_, "identity.access_token");
+    std::function<io::task<void>()> once = [this] { return read_once(); };
+    if (may_read()) co_return co_await reading_.run(std::move(once));
+    if (failure_) co_return *failure_;
+    co_return policy::result<void>();
+}
+
+io::task<void> external_tokens::read_once()
+{
+    read_at_ = clock_.now();
+    const auto mark = co_await reader_.mark_of(source_);  // before the reading: a later change is read again
+    auto token = co_await reader_.read(source_, "identity.access_token", token_.clone());
+    read_ended_ = clock_.steady();
+    mark_ = mark;
     if (!token) {
         failure_ = token.error();
         co_return token.error();
@@ -68,9 +105,11 @@ io::task<void> external_tokens::read()
 
 login_status external_tokens::status() const
 {
+    const auto claims = token_.empty() ? token_claims() : read_claims(token_);
     return {.state = login_state::external,
+            .attention = failure_.has_value(),
             .sentence = failure_ ? failure_->context : std::string(),
-            .subject = token_.empty() ? std::string() : read_claims(token_).subject,
+            .subject = claims.user.empty() ? claims.subject : claims.user,
             .access_token_expires_at = expires_at_,
             .last_refresh_at = read_at_};
 }

@@ -5,6 +5,7 @@
 #include "policy/limits.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -55,6 +56,10 @@ policy::result<std::string> contents(const std::string& path, const std::string&
     struct stat facts = {};
     if (file.get() < 0 || ::fstat(file.get(), &facts) != 0) return no_secret(what, because(path));
     if (!S_ISREG(facts.st_mode)) return no_secret(what, path + " is not a file");
+    if (facts.st_uid != 0 && facts.st_uid != ::geteuid())
+        return no_secret(what, path + " belongs to user id " + std::to_string(facts.st_uid) +
+                                   ": it must belong to root or to the user that the agent runs as");
+    if ((facts.st_mode & S_IWOTH) != 0) return no_secret(what, path + " may be written by everybody");
     std::string text(policy::limits::token_bytes + 1, '\0');
     std::size_t size = 0;
     while (size < text.size()) {
@@ -113,9 +118,11 @@ std::string secret_reader::path_of(const policy::secret_source& source) const
     return directory->second + "/" + source.name;
 }
 
-io::task<crypto::secret> secret_reader::read(policy::secret_source source, std::string what)
+io::task<crypto::secret> secret_reader::read(policy::secret_source source, std::string what,
+                                             crypto::secret before)
 {
-    if (source.from == origin::command) co_return co_await run(std::move(source), std::move(what));
+    if (source.from == origin::command)
+        co_return co_await run(std::move(source), std::move(what), std::move(before));
     if (source.from == origin::environment) {
         const auto found = environment_.find(source.name);
         if (found == environment_.end())
@@ -132,7 +139,8 @@ io::task<crypto::secret> secret_reader::read(policy::secret_source source, std::
     co_return only_secret(std::move(*text), what, path);
 }
 
-io::task<crypto::secret> secret_reader::run(policy::secret_source source, std::string what)
+io::task<crypto::secret> secret_reader::run(policy::secret_source source, std::string what,
+                                            crypto::secret before)
 {
     const auto search = environment_.find("PATH");
     auto argv = source.argv;
@@ -147,7 +155,10 @@ io::task<crypto::secret> secret_reader::run(policy::secret_source source, std::s
     auto outcome = co_await process_.run(std::move(request));
     if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
     if (!outcome) co_return no_secret(what, outcome.error().context);
-    const auto said = outcome->err.empty() ? std::string() : ": " + shown(outcome->err);
+    const auto printed =
+        std::string_view(outcome->out).substr(0, outcome->out.find_last_not_of(" \t\r\n") + 1);
+    const std::array hidden = {before.view(), printed};  // a script that traces itself prints its token
+    const auto said = outcome->err.empty() ? std::string() : ": " + shown(outcome->err, hidden);
     if (outcome->timed_out)
         co_return no_secret(
             what, name + " did not end within " + std::to_string(command_time.count()) + " s" + said);

@@ -32,15 +32,16 @@ public:
     secret_reader(io::process& process, boost::asio::any_io_executor pool, variables environment);
 
     // The secret without the line ends and blanks around it. `what` is its key in the configuration, for
-    // sentences. errc::token_source when there is none: missing, empty, too large, or a command that failed.
-    io::task<crypto::secret> read(policy::secret_source, std::string what);
+    // sentences, in which `before`, the secret that came the last time, never shows. errc::token_source when
+    // there is none: missing, empty, too large, somebody else's file, or a command that failed.
+    io::task<crypto::secret> read(policy::secret_source, std::string what, crypto::secret before = {});
 
     // Of a file or a credential; none for other sources and while there is no file.
     io::awaitable<std::optional<file_mark>> mark_of(policy::secret_source);
 
 private:
     std::string path_of(const policy::secret_source&) const;
-    io::task<crypto::secret> run(policy::secret_source, std::string what);
+    io::task<crypto::secret> run(policy::secret_source, std::string what, crypto::secret before);
 
     io::process& process_;
     boost::asio::any_io_executor pool_;

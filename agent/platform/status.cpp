@@ -73,6 +73,15 @@ std::string reason_of(const json::object& body)
     return reason;
 }
 
+// What an HTML page is called; empty: it does not say. A proxy's error page names its reason there.
+std::string_view title_of(std::string_view page)
+{
+    const auto tag = page.find("<title");
+    const auto start = tag == std::string_view::npos ? tag : page.find('>', tag);
+    if (start == std::string_view::npos) return {};
+    return page.substr(start + 1, page.find('<', start) - start - 1);
+}
+
 // Where a redirect leads, without what its query may carry.
 std::string redirected_to(const io::http_response& answer)
 {
@@ -93,7 +102,8 @@ std::string reason_in(std::string_view body, std::span<const std::string_view> h
 {
     if (const auto object = parse_object(body)) return shown(reason_of(*object), hidden);
     const auto first = body.find_first_not_of(" \t\r\n");
-    if (first == std::string_view::npos || body[first] == '<' || body[first] == '{') return {};
+    if (first == std::string_view::npos || body[first] == '{') return {};
+    if (body[first] == '<') return shown(title_of(body), hidden);
     return shown(body, hidden);
 }
 

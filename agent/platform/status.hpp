@@ -26,7 +26,7 @@ policy::failure failure_of(const io::http_response&, std::string_view what, std:
                            policy::instant now, std::span<const std::string_view> hidden = {});
 
 // The reason in an error's body: {message}, {error, error_description}, {errors: [{message}]}, RFC 7807's
-// {title, detail}, or the text itself unless it is a page of HTML. Ready to be shown; may be empty.
+// {title, detail}, the title of a page of HTML, or the text itself. Ready to be shown; may be empty.
 std::string reason_in(std::string_view body, std::span<const std::string_view> hidden = {});
 
 // RFC 9110 section 10.2.3: seconds, or a date. None: no such header, or an unreadable one.

@@ -3,32 +3,106 @@
 #include "agent/platform/address.hpp"
 #include "agent/platform/json.hpp"
 #include "agent/platform/status.hpp"
+#include "agent/platform/wiping_storage.hpp"
 #include "crypto/digest.hpp"
+#include "policy/limits.hpp"
 
+#include <boost/beast/http/status.hpp>
 #include <boost/json.hpp>
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 #include <utility>
 
 namespace platform {
+
+namespace json = boost::json;
+
 namespace {
 
 using policy::errc;
 using policy::failure;
 using policy::retry;
 
-// RFC 6749 section 5.2; empty when the body has none.
-std::string error_word(const std::string& body)
+constexpr std::int64_t longest_life = 10LL * 365 * 86400;  // s; beyond it, expires_in is not believed
+constexpr auto answer_time = std::chrono::minutes(2);      // of a single-use exchange: giving up spends it
+constexpr std::int64_t last_instant = 253'402'300'799;     // 9999-12-31T23:59:59Z
+
+// Digits up to a fraction; none for everything else.
+std::optional<std::int64_t> seconds_in(const json::object& object, std::string_view key)
 {
-    const auto object = parse_object(body);
-    return object ? text_of(*object, "error") : std::string();
+    const auto text = text_of(object, key);
+    std::int64_t value = 0;
+    const auto end = text.data() + text.size();
+    const auto read = std::from_chars(text.data(), end, value);
+    if (read.ec != std::errc() || (read.ptr != end && *read.ptr != '.')) return std::nullopt;
+    return value;
 }
 
-crypto::secret basic(const std::string& client_id, const crypto::secret& client_secret)
+// A token goes into a header: nothing but visible ASCII does (RFC 6750 section 2.1, RFC 6749 appendix A).
+crypto::secret token_in(const json::object& object, const char* key)
 {
-    auto pair = client_id + ":";
-    pair.reserve(pair.size() + client_secret.view().size());
-    pair.append(client_secret.view());
+    const auto* value = object.if_contains(key);
+    const auto* text = value == nullptr ? nullptr : value->if_string();
+    if (text == nullptr || !std::ranges::all_of(*text, [](char c) { return c > ' ' && c < '\x7f'; }))
+        return {};
+    return crypto::secret(std::string_view(text->data(), text->size()));
+}
+
+// None: it does not say, or says something absurd.
+std::optional<policy::instant> end_of_life(const json::object& object, std::string_view key,
+                                           policy::instant now)
+{
+    const auto life = seconds_in(object, key);
+    if (!life || *life <= 0 || *life > longest_life) return std::nullopt;
+    return now + policy::duration(*life);
+}
+
+// The words of RFC 6749 section 5.2. Anything else under that name is somebody else's error page.
+constexpr std::array verdicts = {"invalid_grant",   "invalid_client",         "unauthorized_client",
+                                 "invalid_request", "unsupported_grant_type", "invalid_scope"};
+
+// The authorization server's own verdict; empty when the answer holds none.
+std::string verdict_in(const io::http_response& answer)
+{
+    if (answer.status < 400 || answer.status >= 500) return {};
+    const auto object = parse_object(answer.body);
+    if (!object) return {};
+    auto word = text_of(*object, "error");
+    return std::ranges::find(verdicts, word) == verdicts.end() ? std::string() : word;
+}
+
+// S2: what a server that has answered like this has certainly not done.
+bool certainly_unprocessed(unsigned status)
+{
+    return (status >= 400 && status < 500) || status == 503;
+}
+
+// "login.example.com answered 503 (Service Unavailable): the proxy's words".
+failure describe(const io::http_response& answer, std::string_view what, const std::string& host,
+                 policy::instant now, std::span<const std::string_view> hidden)
+{
+    auto why = failure_of(answer, what, host, now, hidden);
+    if (why.code == errc::throttled || answer.status < 300 || answer.status >= 400) {
+        why.context = std::string(what) + ": " + host + " answered " + std::to_string(answer.status);
+        const auto status = boost::beast::http::int_to_status(answer.status);
+        if (status != boost::beast::http::status::unknown)
+            why.context += " (" + std::string(boost::beast::http::obsolete_reason(status)) + ")";
+        if (const auto reason = reason_in(answer.body, hidden); !reason.empty()) why.context += ": " + reason;
+    }
+    why.kind = retry::later;
+    if (why.code != errc::throttled) why.code = errc::unavailable;
+    return why;
+}
+
+crypto::secret basic(const client_credentials& client)
+{
+    auto pair = (client.form_encoded ? escaped(client.id) : client.id) + ":";
+    auto word = client.form_encoded ? escaped(client.secret.view()) : std::string(client.secret.view());
+    pair.reserve(pair.size() + word.size());
+    pair.append(word);
+    crypto::wipe(word);
     auto encoded = crypto::base64(pair);
     crypto::wipe(pair);
     crypto::secret value("Basic " + encoded);
@@ -38,88 +112,161 @@ crypto::secret basic(const std::string& client_id, const crypto::secret& client_
 
 exchange_outcome ended(exchange_end end, failure why)
 {
-    return {.end = end, .answer = std::nullopt, .failure = std::move(why)};
+    return {.end = end, .failure = std::move(why)};
 }
 
-exchange_outcome refused_client(failure why, const std::string& remedy)
+exchange_outcome refused_client(failure why, const std::string& verdict)
 {
     why.code = errc::client_refused;
     why.kind = retry::after_change;
-    why.context += ": " + remedy;
-    return ended(exchange_end::client_refused, std::move(why));
+    if (verdict == "invalid_client")
+        why.context +=
+            "; the client id or secret is wrong: check identity.client_id and identity.client_secret";
+    else if (verdict == "unauthorized_client")
+        why.context += "; the operator of the platform must permit this for the client";
+    else
+        why.context += "; check identity.auth_url and redirect_url";
+    auto outcome = ended(exchange_end::client_refused, std::move(why));
+    outcome.invalid_client = verdict == "invalid_client";
+    return outcome;
 }
 
 // An answer other than 2xx.
 exchange_outcome judge(const io::http_response& answer, failure why)
 {
-    if (why.code == errc::throttled) return ended(exchange_end::unsent, std::move(why));
-    if (answer.status < 400 || answer.status >= 500) return ended(exchange_end::unknown, std::move(why));
-    const auto word = error_word(answer.body);
-    if (word == "invalid_grant") {
+    const auto verdict = verdict_in(answer);
+    if (verdict == "invalid_grant") {
         why.code = errc::login_required;
         why.kind = retry::never;
         return ended(exchange_end::grant_refused, std::move(why));
     }
-    if (answer.status == 401 || word == "invalid_client")
-        return refused_client(std::move(why), "check identity.client_id and identity.client_secret");
-    if (word == "unauthorized_client")
-        return refused_client(std::move(why), "the operator of the platform must permit it for this client");
-    return refused_client(std::move(why), "check identity.auth_url and identity.redirect_url");
+    if (!verdict.empty()) return refused_client(std::move(why), verdict);
+    const bool unprocessed = certainly_unprocessed(answer.status);
+    return ended(unprocessed ? exchange_end::unprocessed : exchange_end::unknown, std::move(why));
 }
 
 }  // namespace
 
-io::awaitable<exchange_outcome> token_endpoint::redeem_code(policy::identity_settings settings,
-                                                            crypto::secret client_secret, crypto::secret code)
+token_claims read_claims(const crypto::secret& token)
 {
-    crypto::secret body(form({{"grant_type", "authorization_code"},
-                              {"code", code.view()},
-                              {"redirect_uri", settings.redirect_url}}));
-    return post("log in", std::move(settings), std::move(client_secret), std::move(code), std::move(body));
+    const auto text = token.view();
+    const auto first = text.find('.');
+    const auto second = first == std::string_view::npos ? first : text.find('.', first + 1);
+    if (second == std::string_view::npos) return {};
+    const auto payload = crypto::base64_decode(text.substr(first + 1, second - first - 1));
+    if (!payload) return {};
+    const auto claims = parse_object(*payload);
+    if (!claims) return {};
+    token_claims found;
+    const auto exp = seconds_in(*claims, "exp");
+    if (exp && *exp > 0 && *exp <= last_instant) found.expires_at = policy::instant(policy::duration(*exp));
+    for (const auto key : {"sub", "prn", "user", "user_name", "preferred_username"})
+        if (found.subject.empty()) found.subject = text_of(*claims, key);
+    found.user = text_of(*claims, "preferred_username");
+    return found;
+}
+
+policy::result<token_answer> read_token_answer(std::string_view body, policy::instant now)
+{
+    wiping_storage memory;
+    const auto object = parse_object(body, &memory);
+    if (!object) return object.error();
+    token_answer answer;
+    answer.access_token = token_in(*object, "access_token");
+    answer.refresh_token = token_in(*object, "refresh_token");
+    if (answer.access_token.empty()) return unexpected_answer("it has no access token");
+    for (const auto* token : {&answer.access_token, &answer.refresh_token})
+        if (token->view().size() > policy::limits::token_bytes)
+            return unexpected_answer("its token has " + std::to_string(token->view().size()) +
+                                     " bytes, more than the " + std::to_string(policy::limits::token_bytes) +
+                                     " that are accepted");
+    auto claims = read_claims(answer.access_token);
+    answer.subject = std::move(claims.subject);
+    answer.user = std::move(claims.user);
+    answer.expires_at = end_of_life(*object, "expires_in", now);
+    if (!answer.expires_at) answer.expires_at = claims.expires_at;
+    answer.refresh_expires_at = end_of_life(*object, "refresh_expires_in", now);
+    return answer;
+}
+
+bool client_credentials::ambiguous() const
+{
+    const auto differs = [](std::string_view text) {
+        return text.find_first_of("+%") != std::string_view::npos;
+    };
+    return differs(secret.view()) || differs(id);
+}
+
+io::awaitable<exchange_outcome> token_endpoint::redeem_code(policy::identity_settings settings,
+                                                            client_credentials client, crypto::secret code,
+                                                            crypto::secret verifier)
+{
+    auto text = form({{"grant_type", "authorization_code"},
+                      {"code", code.view()},
+                      {"redirect_uri", settings.redirect_url}});
+    if (!verifier.empty()) text += "&" + form({{"code_verifier", verifier.view()}});
+    crypto::secret body(std::move(text));
+    return exchange("log in", std::move(settings), std::move(client), std::move(code), std::move(body));
 }
 
 io::awaitable<exchange_outcome> token_endpoint::refresh(policy::identity_settings settings,
-                                                        crypto::secret client_secret,
+                                                        client_credentials client,
                                                         crypto::secret refresh_token)
 {
     crypto::secret body(form({{"grant_type", "refresh_token"},
                               {"refresh_token", refresh_token.view()},
                               {"redirect_uri", settings.redirect_url}}));
-    return post("refresh the tokens", std::move(settings), std::move(client_secret), std::move(refresh_token),
-                std::move(body));
+    return exchange("refresh the access token", std::move(settings), std::move(client),
+                    std::move(refresh_token), std::move(body));
+}
+
+io::awaitable<exchange_outcome> token_endpoint::exchange(std::string what, policy::identity_settings settings,
+                                                         client_credentials client, crypto::secret grant,
+                                                         crypto::secret body)
+{
+    auto outcome = co_await post(what, settings, client.clone(), grant.clone(), body.clone());
+    outcome.form_encoded = client.form_encoded;
+    if (!outcome.invalid_client || !client.ambiguous()) co_return outcome;
+    client.form_encoded = !client.form_encoded;
+    auto other = co_await post(what, settings, client.clone(), std::move(grant), std::move(body));
+    other.form_encoded = client.form_encoded;
+    co_return other;
 }
 
 io::awaitable<exchange_outcome> token_endpoint::post(std::string what, policy::identity_settings settings,
-                                                     crypto::secret client_secret, crypto::secret grant,
+                                                     client_credentials client, crypto::secret grant,
                                                      crypto::secret body)
 {
     io::http_request request{
         .method = "POST",
         .url = settings.auth_url + "/auth/oauthtoken",
         .headers = {{"Accept", "application/json"}, {"Content-Type", "application/x-www-form-urlencoded"}},
-        .authorization = basic(settings.client_id, client_secret),
+        .authorization = basic(client),
         .body = std::move(body),
-        .idempotent = false};
+        .limits = {.answer = answer_time},
+        .idempotent = false,
+        .single_use = true};
     auto answer = co_await http_.exchange(std::move(request));
     if (!answer) {
-        const auto& why = answer.error();
+        auto why = answer.error();
         // A wrong address and a bug of ours stop it before anything is sent, too.
         const bool unsent = policy::never_sent(why) || why.code == errc::config || why.code == errc::internal;
-        co_return ended(unsent ? exchange_end::unsent : exchange_end::unknown,
-                        policy::with_context(what, why));
+        co_return ended(unsent ? exchange_end::unprocessed : exchange_end::unknown,
+                        policy::with_context(what, std::move(why)));
     }
     const auto host = host_of(settings.auth_url);
     if (!succeeded(*answer)) {
-        const std::array hidden = {client_secret.view(), grant.view()};
-        co_return judge(*answer, failure_of(*answer, what, host, clock_.now(), hidden));
+        const std::array hidden = {client.secret.view(), grant.view()};
+        co_return judge(*answer, describe(*answer, what, host, clock_.now(), hidden));
     }
     auto tokens = read_token_answer(answer->body, clock_.now());
     crypto::wipe(answer->body);
     if (!tokens)
         co_return ended(
             exchange_end::unknown,
-            policy::with_context(what + ": the answer of " + host + " is not believed", tokens.error()));
-    co_return exchange_outcome{.end = exchange_end::granted, .answer = std::move(*tokens), .failure = {}};
+            policy::with_context(what + ": the answer of " + host + " cannot be used", tokens.error()));
+    exchange_outcome granted{.end = exchange_end::granted, .answer = std::move(*tokens)};
+    co_return granted;
 }
 
 std::string client_fingerprint(const policy::identity_settings& settings, const crypto::secret& client_secret)

@@ -1,13 +1,130 @@
 #include "agent/platform/token_record.hpp"
 
+#include "agent/platform/json.hpp"
+#include "agent/platform/wiping_storage.hpp"
 #include "crypto/digest.hpp"
+#include "policy/dates.hpp"
+
+#include <boost/describe/enum_from_string.hpp>
+#include <boost/describe/enum_to_string.hpp>
+#include <boost/json.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace platform {
+
+namespace json = boost::json;
+
 namespace {
 
+constexpr std::int64_t format = 1;
 constexpr std::size_t remembered = 32;  // presented secrets
+
+json::string_view view_of(const crypto::secret& secret)
+{
+    return {secret.view().data(), secret.view().size()};
+}
+
+json::value date(const std::optional<policy::instant>& when)
+{
+    return when ? json::value(policy::format_utc(*when)) : json::value();
+}
+
+json::object pair_json(const token_pair& pair, const json::storage_ptr& storage)
+{
+    json::object object(storage);
+    object["access_token"] = view_of(pair.access_token);
+    object["refresh_token"] = view_of(pair.refresh_token);
+    object["obtained_at"] = date(pair.obtained_at);
+    object["expires_at"] = date(pair.expires_at);
+    object["refresh_expires_at"] = date(pair.refresh_expires_at);
+    return object;
+}
+
+json::array presented_json(const std::vector<presented_secret>& presented)
+{
+    json::array array;
+    for (const auto& p : presented)
+        array.push_back({{"fingerprint", p.fingerprint},
+                         {"attempts", p.attempts},
+                         {"spent", p.spent},
+                         {"last", policy::format_utc(p.last)}});
+    return array;
+}
+
+std::optional<policy::instant> date_in(const json::object& object, std::string_view key)
+{
+    return policy::parse_date(text_of(object, key));
+}
+
+bool flag_in(const json::object& object, const char* key)
+{
+    const auto* value = object.if_contains(key);
+    return value != nullptr && value->is_bool() && value->get_bool();
+}
+
+crypto::secret secret_in(const json::object& object, const char* key)
+{
+    const auto* value = object.if_contains(key);
+    const auto* text = value == nullptr ? nullptr : value->if_string();
+    return text == nullptr ? crypto::secret() : crypto::secret(std::string_view(text->data(), text->size()));
+}
+
+long long number_in(const json::object& object, const char* key)
+{
+    const auto* value = object.if_contains(key);
+    const auto* number = value == nullptr ? nullptr : value->if_int64();
+    return number == nullptr ? 0 : *number;
+}
+
+token_pair pair_in(const json::object& object)
+{
+    return {.access_token = secret_in(object, "access_token"),
+            .refresh_token = secret_in(object, "refresh_token"),
+            .obtained_at = date_in(object, "obtained_at").value_or(policy::instant()),
+            .expires_at = date_in(object, "expires_at"),
+            .refresh_expires_at = date_in(object, "refresh_expires_at")};
+}
+
+std::vector<presented_secret> presented_in(const json::object& object)
+{
+    std::vector<presented_secret> presented;
+    const auto* value = object.if_contains("presented");
+    if (value == nullptr || !value->is_array()) return presented;
+    for (const auto& entry : value->get_array()) {
+        const auto* fields = entry.if_object();
+        if (fields == nullptr) continue;
+        presented.push_back({.fingerprint = text_of(*fields, "fingerprint"),
+                             .attempts = static_cast<int>(number_in(*fields, "attempts")),
+                             .spent = flag_in(*fields, "spent"),
+                             .last = date_in(*fields, "last").value_or(policy::instant())});
+    }
+    return presented;
+}
+
+login_trouble trouble_in(const json::object& object)
+{
+    auto trouble = login_trouble::none;
+    boost::describe::enum_from_string(text_of(object, "trouble").c_str(), trouble);
+    return trouble;
+}
+
+json::object pending_json(const pending_login& pending, const json::storage_ptr& storage)
+{
+    json::object object(storage);
+    object["verifier"] = view_of(pending.verifier);
+    object["state"] = pending.state;
+    object["begun_at"] = date(pending.begun_at);
+    return object;
+}
+
+policy::failure damaged(std::string why)
+{
+    return {.code = policy::errc::disk,
+            .context = "the stored tokens are damaged (" + std::move(why) + "): run: exposure-agent login",
+            .kind = policy::retry::never};
+}
 
 }  // namespace
 
@@ -35,6 +152,78 @@ void token_record::forget(std::string_view fingerprint)
 std::string fingerprint_of(const crypto::secret& secret)
 {
     return crypto::sha256_hex(secret.view()).substr(0, 32);
+}
+
+crypto::secret write_tokens(const token_record& record)
+{
+    wiping_storage memory;
+    json::object object(&memory);
+    object["format"] = format;
+    object["tokens"] = pair_json(record.tokens, &memory);
+    if (record.previous) object["previous"] = pair_json(*record.previous, &memory);
+    object["worked"] = record.worked;
+    object["second_chance"] = record.second_chance;
+    object["last_refresh_at"] = date(record.last_refresh_at);
+    object["session_ends_at"] = date(record.session_ends_at);
+    object["subject"] = record.subject;
+    object["user"] = record.user;
+    object["granted_to"] = record.granted_to;
+    object["presented"] = presented_json(record.presented);
+    object["trouble"] = boost::describe::enum_to_string(record.trouble, "none");
+    object["trouble_text"] = record.trouble_text;
+    object["trouble_since"] = date(record.trouble_since);
+    object["refused_client"] = record.refused_client;
+    object["form_encoded_client"] = record.form_encoded_client;
+    object["failing_since"] = date(record.failing_since);
+    object["failing_text"] = record.failing_text;
+    if (record.pending) object["pending"] = pending_json(*record.pending, &memory);
+    object["published"] = {{"fingerprint", record.published.fingerprint},
+                           {"at", date(record.published.at)},
+                           {"failures", record.published.failures}};
+    return crypto::secret(json::serialize(object));
+}
+
+policy::result<token_record> read_tokens(std::string_view text)
+{
+    wiping_storage memory;
+    const auto object = parse_object(text, &memory);
+    if (!object) return damaged(object.error().context);
+    const auto* version = object->if_contains("format");
+    if (version == nullptr || !version->is_int64()) return damaged("it has no format");
+    if (version->get_int64() > format)
+        return policy::failure{
+            .code = policy::errc::config,
+            .context = "a newer version of this program wrote the stored tokens: use that one",
+            .kind = policy::retry::never};
+    const auto* tokens = object_of(*object, "tokens");
+    if (tokens == nullptr) return damaged("it has no tokens");
+    token_record record;
+    record.tokens = pair_in(*tokens);
+    record.worked = flag_in(*object, "worked");
+    record.second_chance = flag_in(*object, "second_chance");
+    record.last_refresh_at = date_in(*object, "last_refresh_at");
+    record.session_ends_at = date_in(*object, "session_ends_at");
+    record.subject = text_of(*object, "subject");
+    record.user = text_of(*object, "user");
+    record.granted_to = text_of(*object, "granted_to");
+    record.presented = presented_in(*object);
+    record.trouble = trouble_in(*object);
+    record.trouble_text = text_of(*object, "trouble_text");
+    record.trouble_since = date_in(*object, "trouble_since");
+    record.refused_client = text_of(*object, "refused_client");
+    record.form_encoded_client = text_of(*object, "form_encoded_client");
+    record.failing_since = date_in(*object, "failing_since");
+    record.failing_text = text_of(*object, "failing_text");
+    if (const auto* previous = object_of(*object, "previous")) record.previous = pair_in(*previous);
+    if (const auto* pending = object_of(*object, "pending"))
+        record.pending = pending_login{.verifier = secret_in(*pending, "verifier"),
+                                       .state = text_of(*pending, "state"),
+                                       .begun_at = date_in(*pending, "begun_at").value_or(policy::instant())};
+    if (const auto* published = object_of(*object, "published"))
+        record.published = {.fingerprint = text_of(*published, "fingerprint"),
+                            .at = date_in(*published, "at"),
+                            .failures = number_in(*published, "failures")};
+    return record;
 }
 
 }  // namespace platform

@@ -1,15 +1,18 @@
 #pragma once
 
 #include "crypto/secret.hpp"
+#include "policy/result.hpp"
 #include "policy/time.hpp"
+
+#include <boost/describe/enum.hpp>
 
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-// All that is known of our OAuth grant, as it is kept on disk. The refresh token in it is worth more than any
-// certificate: losing it costs a person's login (design 1.6).
+// All that is known of our OAuth grant, as it is kept in the state directory. The refresh token in it is
+// worth more than any certificate: losing it costs a person's login (design 1.7).
 
 namespace platform {
 
@@ -17,7 +20,8 @@ struct token_pair {
     crypto::secret access_token;   // empty: none
     crypto::secret refresh_token;  // empty: the client permits none (platform-api section 5)
     policy::instant obtained_at;
-    std::optional<policy::instant> expires_at;  // of the access token, as far as it is known
+    std::optional<policy::instant> expires_at;          // of the access token, as far as it is known
+    std::optional<policy::instant> refresh_expires_at;  // of the refresh token, where the server says so
 };
 
 // A single-use secret (refresh token, authorization code) that was sent. Written before each sending, so that
@@ -31,12 +35,25 @@ struct presented_secret {
     bool operator==(const presented_secret&) const = default;
 };
 
-// What only a person can mend.
-enum class login_trouble {
-    none,
-    grant_refused,   // invalid_grant: the refresh token is worth nothing any more
-    client_refused,  // the OAuth client was refused: final until its configuration changes
-    access_refused   // new access tokens are answered 401, twice in a row
+// What needs a person.
+BOOST_DEFINE_ENUM_CLASS(login_trouble, none,
+                        grant_refused,   // invalid_grant: the refresh token is worth nothing any more
+                        client_refused,  // the OAuth client was refused; tried again hourly
+                        access_refused   // new access tokens are answered 401, twice in a row
+)
+
+// A login that was begun: what its code is redeemed with (RFC 7636).
+struct pending_login {
+    crypto::secret verifier;  // empty: without PKCE
+    std::string state;
+    policy::instant begun_at;
+};
+
+// What became of the access token at identity.publish.
+struct publication {
+    std::string fingerprint;  // of the access token published last
+    std::optional<policy::instant> at;
+    long long failures = 0;  // ever
 };
 
 struct token_record {
@@ -45,12 +62,20 @@ struct token_record {
     bool worked = false;                 // the access token has served a call
     bool second_chance = false;          // the pair replaces one that never worked
     std::optional<policy::instant> last_refresh_at;
+    std::optional<policy::instant> session_ends_at;  // a refresh did not extend the refresh token's life
     std::string subject;     // whom the access token names, unverified; empty: it does not say
+    std::string user;        // the subject's name for people; empty: it does not say
     std::string granted_to;  // address and client of the grant: its tokens are sent nowhere else
     std::vector<presented_secret> presented;
     login_trouble trouble = login_trouble::none;
-    std::string trouble_text;    // one sentence with the remedy
-    std::string refused_client;  // fingerprint of the client that was refused
+    std::string trouble_text;                      // one sentence with the remedy
+    std::optional<policy::instant> trouble_since;  // of the last refusal of the client
+    std::string refused_client;                    // fingerprint of the client that was refused
+    std::string form_encoded_client;               // fingerprint of the client that RFC 6749's form fits
+    std::optional<policy::instant> failing_since;  // refreshing has failed since then
+    std::string failing_text;                      // why, the last time
+    std::optional<pending_login> pending;
+    publication published;
 
     const presented_secret* find(std::string_view fingerprint) const;
     presented_secret& at(const std::string& fingerprint);  // made when it is not there; the oldest ones go
@@ -59,5 +84,10 @@ struct token_record {
 
 // Enough of the SHA-256 to tell secrets apart, too little to be one.
 std::string fingerprint_of(const crypto::secret&);
+
+// The record as text, and back. errc::disk for a damaged text, errc::config for one that a newer version
+// wrote; sentences go on from "FILE: ".
+crypto::secret write_tokens(const token_record&);
+[[nodiscard]] policy::result<token_record> read_tokens(std::string_view text);
 
 }  // namespace platform

@@ -5,13 +5,14 @@
 
 #include <optional>
 
-// Port: where the text of the token record (token_json.hpp) is kept. The calls block: they run on the pool.
+// Port: where the text of the token record (token_record.hpp) is kept. The calls block: they run on the pool.
 
 namespace platform {
 
 struct stored_tokens {
     crypto::secret text;
     bool in_place = true;  // false: they are yet to be saved where they belong
+    bool copied = false;   // from another machine's state directory, not taken over: never presented
 };
 
 class token_store {

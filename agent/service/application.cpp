@@ -14,7 +14,7 @@
 #include "agent/io/real_clock.hpp"
 #include "agent/platform/exposure_client.hpp"
 #include "agent/platform/external_tokens.hpp"
-#include "agent/platform/oauth_tokens.hpp"
+#include "agent/platform/oauth.hpp"
 #include "agent/platform/secret_reader.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -41,21 +41,27 @@ std::filesystem::path runtime_directory()
 // The token record's text on disk: the platform room does not know the disk.
 class tokens_on_disk final : public platform::token_store {
 public:
-    explicit tokens_on_disk(disk::paths where) : file_(std::move(where), runtime_directory()) {}
+    tokens_on_disk(disk::paths where, const disk::file_store& store)
+        : file_(std::move(where), runtime_directory()), store_(store)
+    {
+    }
 
     policy::result<std::optional<platform::stored_tokens>> load() override
     {
         auto kept = file_.load();
         if (!kept) return kept.error();
         if (!*kept) return std::optional<platform::stored_tokens>();
-        return std::optional(
-            platform::stored_tokens{.text = std::move((*kept)->text), .in_place = (*kept)->in_place});
+        const auto copied = store_.is_copied();
+        if (!copied) return copied.error();
+        return std::optional(platform::stored_tokens{
+            .text = std::move((*kept)->text), .in_place = (*kept)->in_place, .copied = *copied});
     }
     policy::result<void> save(const crypto::secret& text) override { return file_.save(text); }
     policy::result<void> make_room() override { return file_.make_room(); }
 
 private:
     disk::token_file file_;
+    const disk::file_store& store_;
 };
 
 // At least four, whatever the cores: they wait for fsync, which a file system does for several at once.
@@ -92,8 +98,8 @@ struct application::parts {
           process(stop),
           http(desired->network, io::read_proxy_environment(), stop),
           secrets(process, pool.get_executor(), platform::own_environment()),
-          token_store(paths),
           store(paths),
+          token_store(paths, store),
           hooks(make_hooks(options.spool, process, clock)),
           proof(process)
     {
@@ -108,8 +114,8 @@ struct application::parts {
     io::process_posix process;
     io::http_client http;
     platform::secret_reader secrets;
-    tokens_on_disk token_store;
     disk::file_store store;
+    tokens_on_disk token_store;
     disk::file_publisher publisher;
     std::unique_ptr<deploy::hooks> hooks;
     deploy::broker_probe proof;
@@ -129,8 +135,7 @@ application::application(std::shared_ptr<const policy::desired_state> desired, a
     auto& p = *parts_;
     const auto& identity = p.desired->identity;
     if (identity.access_token) {
-        p.external = std::make_unique<platform::external_tokens>(executor(), *identity.access_token,
-                                                                 p.secrets, p.clock);
+        p.external = std::make_unique<platform::external_tokens>(*identity.access_token, p.secrets, p.clock);
     } else {
         p.oauth = std::make_unique<platform::oauth_tokens>(
             platform::oauth_world{p.http, p.clock, p.token_store, p.secrets, executor(), pool()}, identity,

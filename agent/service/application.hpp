@@ -7,7 +7,6 @@
 #include "agent/io/stop_event.hpp"
 #include "agent/platform/access_token.hpp"
 #include "agent/platform/api_channel.hpp"
-#include "agent/platform/login_status.hpp"
 #include "agent/reconcile/world.hpp"
 
 #include <filesystem>

@@ -1,15 +1,21 @@
 #include "agent/service/login_watch.hpp"
 
+#include "agent/deploy/programs.hpp"
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
 #include "agent/io/notify.hpp"
-#include "agent/platform/oauth_tokens.hpp"
+#include "agent/platform/oauth.hpp"
+#include "agent/platform/shown.hpp"
+#include "policy/limits.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
+#include <array>
+#include <map>
+#include <utility>
 
 namespace service {
 namespace {
@@ -20,22 +26,18 @@ using std::chrono::milliseconds;
 constexpr milliseconds nothing_due = std::chrono::hours(1);
 constexpr milliseconds after_failure = std::chrono::minutes(1);
 constexpr milliseconds shortest = std::chrono::seconds(1);
+constexpr milliseconds after_refusal = std::chrono::seconds(5);  // nothing could be sent
+constexpr auto exchange_time = std::chrono::seconds(130);  // of an answer that a stop waits for, and its save
+constexpr auto publish_time = std::chrono::seconds(30);
+constexpr milliseconds first_publish_pause = std::chrono::seconds(5);
+constexpr milliseconds last_publish_pause = std::chrono::minutes(10);
 constexpr int save_attempts = 60;  // tokens that the disk refuses are worth a slow stop
-
-// Why, without the remedy that is said anyway.
-std::string reason_of(std::string sentence)
-{
-    constexpr std::string_view remedy = ": run `exposure-agent login`";
-    if (sentence.ends_with(remedy)) sentence.resize(sentence.size() - remedy.size());
-    return sentence.empty() ? "" : " (" + sentence + ")";
-}
 
 void say(const platform::login_status& before, const platform::login_status& now, bool first)
 {
     const bool lost = now.state == login_state::required && (first || before.state != login_state::required);
     if (lost) {
-        io::log(io::severity::error, io::events::login_required, {},
-                "log in first: exposure-agent login" + reason_of(now.sentence));
+        io::log(io::severity::error, io::events::login_required, {}, now.sentence);
     } else if (!now.sentence.empty() && now.sentence != before.sentence &&
                now.state != login_state::required) {
         io::log(io::severity::warning, io::events::refresh_failed, {}, now.sentence);
@@ -45,14 +47,65 @@ void say(const platform::login_status& before, const platform::login_status& now
     }
 }
 
+// As hooks get it.
+const std::map<std::string, std::string> publish_environment = {{"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}};
+
+std::string program(const std::string& name)
+{
+    if (name.find('/') != std::string::npos) return name;
+    return deploy::find_program(name, {"/usr/sbin", "/usr/bin", "/sbin", "/bin"});
+}
+
+// What went wrong; empty: it was published.
+std::string ending(const policy::result<io::process_outcome>& outcome, const crypto::secret& token)
+{
+    if (!outcome) return outcome.error().context;
+    if (outcome->ok()) return {};
+    const std::array hidden = {token.view()};
+    const auto said = platform::shown(outcome->err.empty() ? outcome->out : outcome->err, hidden);
+    const auto how = outcome->timed_out     ? std::string("did not end in time")
+                     : outcome->signal != 0 ? "signal " + std::to_string(outcome->signal)
+                                            : "exit " + std::to_string(outcome->exit_code);
+    return how + ", " + (said.empty() ? "no output" : said);
+}
+
 }  // namespace
+
+io::task<void> publish_token(application& app, bool always)
+{
+    auto argv = app.desired().identity.publish_command;
+    if (argv.empty() || !app.oauth()) co_return policy::result<void>();
+    auto token = co_await app.oauth()->unpublished(always);
+    if (!token) co_return token.error();
+    if (!*token) co_return policy::result<void>();
+    const auto name = argv.front();
+    argv.front() = program(name);
+    io::process_request request{.argv = std::move(argv),
+                                .environment = publish_environment,
+                                .input = std::string((*token)->view()),
+                                .timeout = publish_time,
+                                .output_limit = policy::limits::hook_output_bytes};
+    auto outcome = co_await app.process().run(std::move(request));
+    if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
+    const auto wrong = ending(outcome, **token);
+    co_await app.oauth()->note_publication(**token, wrong.empty());
+    if (wrong.empty()) co_return policy::result<void>();
+    policy::failure failed{.code = policy::errc::hook_failed,
+                           .context = "identity.publish: " + name + " failed (" + wrong +
+                                      "); the access token is not published, and this is retried"};
+    io::log(io::severity::warning, failed.context);
+    co_return failed;
+}
 
 login_watch::login_watch(application& app, timers& a, std::function<void()> gained)
     : app_(app),
       timers_(a),
       gained_(std::move(gained)),
       wake_(app.executor()),
-      on_stop_(app.stop().on_request([this] { wake_.set(); }))
+      on_stop_(app.stop().on_request([this] {
+          wake_.set();
+          if (app_.oauth() && app_.oauth()->exchanging()) io::notify::extend_timeout(exchange_time);
+      }))
 {
 }
 
@@ -75,14 +128,33 @@ io::awaitable<milliseconds> login_watch::until_due()
     if (!app_.oauth() || app_.world().stored().cloned) co_return nothing_due;
     const auto due = co_await app_.oauth()->refresh_due_at();
     if (!due) co_return after_failure;
-    if (!*due) co_return nothing_due;
-    co_return std::max<milliseconds>(**due - app_.clock().now(), milliseconds(0));
+    const auto refresh =
+        *due ? std::max<milliseconds>(**due - app_.clock().now(), milliseconds(0)) : nothing_due;
+    if (publish_failures_ == 0) co_return refresh;
+    const auto publish = std::chrono::ceil<milliseconds>(next_publish_ - app_.clock().steady());
+    co_return std::min(refresh, std::max(publish, milliseconds(0)));
+}
+
+io::awaitable<void> login_watch::publish()
+{
+    if (publish_failures_ > 0 && app_.clock().steady() < next_publish_) co_return;
+    const bool first = !std::exchange(published_, true);
+    const auto done = co_await publish_token(app_, first);
+    if (done) {
+        publish_failures_ = 0;
+        co_return;
+    }
+    const auto pause =
+        std::min<milliseconds>(last_publish_pause, first_publish_pause * (1 << publish_failures_));
+    next_publish_ = app_.clock().steady() + pause;
+    publish_failures_ = std::min(publish_failures_ + 1, 10);
 }
 
 io::awaitable<void> login_watch::run()
 {
     while (!app_.stop().requested()) {
         wake_.reset();
+        co_await publish();
         if (const auto wait = co_await until_due(); wait > milliseconds(0)) {
             co_await timers_.wait(wait, wake_);
             continue;
@@ -90,7 +162,7 @@ io::awaitable<void> login_watch::run()
         const auto refreshed = co_await app_.oauth()->refresh_if_due();
         if (!refreshed && refreshed.error().code == policy::errc::stopping) co_return;
         co_await look();
-        if (!app_.stop().requested()) co_await timers_.wait(shortest, wake_);
+        if (!app_.stop().requested()) co_await timers_.wait(refreshed ? shortest : after_refusal, wake_);
     }
 }
 

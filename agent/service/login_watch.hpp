@@ -7,6 +7,10 @@
 
 namespace service {
 
+// identity.publish: hands the access token to the configured command when it is a new one (always: or not). A
+// failure is logged, counted in the login's status, and repeated by the daemon and by every pass.
+io::task<void> publish_token(application&, bool always = false);
+
 class login_watch {
 public:
     // Both outlive this, and this outlives the io_context's run. `gained` is called when there is a login
@@ -31,6 +35,7 @@ public:
 
 private:
     io::awaitable<std::chrono::milliseconds> until_due();
+    io::awaitable<void> publish();
 
     application& app_;
     timers& timers_;
@@ -39,6 +44,9 @@ private:
     io::stop_event::subscription on_stop_;
     platform::login_status status_;
     bool looked_ = false;
+    bool published_ = false;    // once since the start
+    int publish_failures_ = 0;  // in a row
+    std::chrono::steady_clock::time_point next_publish_;
 };
 
 }  // namespace service

@@ -143,6 +143,14 @@ void add_login(page& out, const status_view& view)
     out.family("access_token_expiry_timestamp_seconds", "gauge",
                "When the access token expires; 0 when that is not known.");
     out.sample({}, seconds_of(view.login.access_token_expires_at));
+    out.family("login_failing_since_timestamp_seconds", "gauge",
+               "Since when refreshing the access token fails; 0 while it does not.");
+    out.sample({}, seconds_of(view.login.failing_since));
+    out.family("token_published_timestamp_seconds", "gauge",
+               "When identity.publish took the access token last; 0 if it never did.");
+    out.sample({}, seconds_of(view.login.published_at));
+    out.family("token_publish_failures_total", "counter", "Failed runs of identity.publish.");
+    out.sample({}, std::to_string(view.login.publish_failures));
 }
 
 void add_durations(page& out, const std::string& exposure, const durations& d)

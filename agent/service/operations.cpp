@@ -2,7 +2,8 @@
 
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
-#include "agent/platform/oauth_tokens.hpp"
+#include "agent/platform/oauth.hpp"
+#include "agent/service/login_watch.hpp"
 #include "policy/about.hpp"
 #include "policy/exit_code.hpp"
 
@@ -133,6 +134,7 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
     if (auto* oauth = app_.oauth())
         (void)co_await oauth->refresh_if_due(platform::oauth_tokens::asked_by::person);
     auto report = co_await reconcile::run(app_.world(), options, listener_);
+    (void)co_await publish_token(app_);
     if (options.only.empty()) {
         std::shared_ptr<void> taken;
         if (take.credentials) taken = co_await take.credentials();
@@ -263,6 +265,12 @@ io::awaitable<object> operations::login(object arguments)
                                        "fresh, there is nothing to log in to",
                             .kind = policy::retry::never});
     const bool force = flag(arguments, "force");
+    if (arguments.contains("verifier")) {
+        auto begun = co_await oauth->begin_login(crypto::secret(text(arguments, "verifier")),
+                                                 text(arguments, "state"));
+        if (!begun) co_return service::answer_of(begun.error());
+        if (flag(arguments, "begin")) co_return object{{"exit", 0}, {"messages", array{}}};
+    }
     if (arguments.contains("refresh_token")) {
         auto seeded =
             co_await oauth->login_with_refresh_token(crypto::secret(text(arguments, "refresh_token")), force);
@@ -273,15 +281,17 @@ io::awaitable<object> operations::login(object arguments)
                 co_return service::answer_of(policy::failure{
                     .code = policy::errc::login_required,
                     .context =
-                        "this refresh token was sent before, and works only once: use a new one, or run "
-                        "`exposure-agent login`",
+                        "this refresh token was sent before, and works only once. Use a new one, or run: "
+                        "exposure-agent login",
                     .kind = policy::retry::never});
             co_return done("this refresh token was imported before; nothing changed");
         }
     } else {
-        auto exchanged = co_await oauth->login_with_code(crypto::secret(text(arguments, "code")), force);
+        auto exchanged = co_await oauth->login_with_code(crypto::secret(text(arguments, "code")), force,
+                                                         text(arguments, "state"));
         if (!exchanged) co_return service::answer_of(exchanged.error());
     }
+    (void)co_await publish_token(app_);  // a failure is logged, and does not undo the login
     const auto status = co_await oauth->status();
     io::log(io::severity::info, io::events::logged_in, {}, "logged in");
     co_return done("logged in" + (status && !status->subject.empty() ? " as " + status->subject : ""));

@@ -99,6 +99,10 @@ status_view view_of(const policy::desired_state& desired, const policy::stored_s
             }
             if (kept->second.blocked) e.incident = kept->second.blocked->sentence;
         }
+        if (stored.cloned)
+            e.incident =
+                "the state directory was copied from another machine, so nothing is sent or deleted. If "
+                "that machine is gone, run: exposure-agent takeover";
         view.exposures.push_back(std::move(e));
     }
     view.credentials = std::move(credentials);
@@ -113,8 +117,9 @@ std::string disk_trouble(const disk::paths& where)
 
 bool needs_attention(const status_view& view)
 {
-    return !view.disk.empty() || view.login.state == platform::login_state::required || view.login.at_risk ||
-           view.login.unsaved || std::ranges::any_of(view.users, &policy::standing::attention) ||
+    return !view.disk.empty() || view.login.state == platform::login_state::required ||
+           view.login.attention || view.login.unsaved ||
+           std::ranges::any_of(view.users, &policy::standing::attention) ||
            std::ranges::any_of(view.exposures,
                                [](const auto& e) { return !e.last_error.empty() || !e.incident.empty(); }) ||
            std::ranges::any_of(view.credentials, [](const auto& c) { return !c.last_error.empty(); });

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "agent/disk/paths.hpp"
-#include "agent/platform/login_status.hpp"
+#include "agent/platform/access_token.hpp"
 #include "policy/desired.hpp"
 #include "policy/standing.hpp"
 #include "policy/stored.hpp"

@@ -59,7 +59,7 @@ BOOST_AUTO_TEST_CASE(a_code_is_never_sent_twice)
     expect_post().fail(errc::no_answer, "login.example.com closed the connection");
     const auto lost = login("c1");
     BOOST_CHECK(lost.error().code == errc::no_answer);
-    BOOST_TEST(lost.error().context.find("new code") != std::string::npos);
+    BOOST_TEST(lost.error().context.find("exposure-agent login") != std::string::npos);
     make();
     BOOST_CHECK(login("c1").error().code == errc::refused);
     BOOST_TEST(http.requests.size() == 1u);
@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(a_used_or_expired_code_leaves_the_tokens_alone)
     expect_post().answer(400, R"({"error": "invalid_grant", "error_description": "code c1 expired"})");
     const auto refused = login("c1").error();
     BOOST_CHECK(refused.code == errc::refused);
-    BOOST_TEST(refused.context.find("used already") != std::string::npos);
+    BOOST_TEST(refused.context.find("expired or was used already") != std::string::npos);
     BOOST_TEST(refused.context.find("code [hidden] expired") != std::string::npos);
     BOOST_TEST(current() == "a1");
 }
@@ -124,7 +124,7 @@ BOOST_AUTO_TEST_CASE(without_a_refresh_token_it_works_until_the_end)
     BOOST_TEST(http.requests.size() == 1u);
 }
 
-BOOST_AUTO_TEST_CASE(a_login_mends_every_trouble)
+BOOST_AUTO_TEST_CASE(a_login_repairs_every_trouble)
 {
     given_login();
     clock.step(std::chrono::seconds(week) + 1s);
@@ -135,6 +135,54 @@ BOOST_AUTO_TEST_CASE(a_login_mends_every_trouble)
     BOOST_TEST(current() == "a2");
     BOOST_CHECK(status().state == login_state::ok);
     BOOST_TEST(status().sentence == "");
+}
+
+BOOST_AUTO_TEST_CASE(a_login_repairs_a_record_that_cannot_be_read)
+{
+    for (const char* text : {"", "{", R"({"format": 1, "tokens": []})"}) {
+        store.text = text;
+        make();
+        expect_post().answer(200, pair_body("a2", "r2"));
+        BOOST_CHECK(login("c1"));
+        BOOST_TEST(current() == "a2");
+    }
+    store.text = R"({"format": 2, "tokens": {}})";
+    make();
+    BOOST_CHECK(login("c2").error().code == errc::config);  // a newer version's is left alone
+}
+
+BOOST_AUTO_TEST_CASE(a_token_that_could_not_be_used_is_not_kept)
+{
+    expect_post().answer(200, pair_body(std::string(1'100'000, 'a'), "r1"));
+    const auto refused = login("c1");
+    BOOST_REQUIRE(!refused);
+    BOOST_TEST(refused.error().context.find("1100000 bytes") != std::string::npos);
+    expect_post().answer(200, pair_body(std::string(17'000, 'a'), "r1"));
+    BOOST_CHECK(login("c2"));
+    make();
+    BOOST_TEST(current() == std::string(17'000, 'a'));
+}
+
+BOOST_AUTO_TEST_CASE(a_code_is_redeemed_with_the_verifier_that_was_kept)
+{
+    BOOST_CHECK(run(tokens->begin_login(crypto::secret("v1"), "s1")));
+    make();
+    clock.step(9min);
+    BOOST_CHECK(run(tokens->login_with_code(crypto::secret("c1"), false, "s2")).error().code ==
+                errc::refused);
+    BOOST_TEST(http.requests.empty());
+    expect_post().answer(200, pair_body("a1", "r1")).then([&](const support::seen_request& request) {
+        BOOST_TEST(request.body.ends_with("&code_verifier=v1"));
+    });
+    BOOST_CHECK(run(tokens->login_with_code(crypto::secret("c1"), false, "s1")));
+    BOOST_TEST(store.text->find("v1") == std::string::npos);
+
+    BOOST_CHECK(run(tokens->begin_login(crypto::secret("v2"), "s2")));
+    clock.step(11min);
+    expect_post().answer(200, pair_body("a2", "r2")).then([&](const support::seen_request& request) {
+        BOOST_TEST(request.body.find("code_verifier") == std::string::npos);
+    });
+    BOOST_CHECK(run(tokens->login_with_code(crypto::secret("c2"), false, "s3")));
 }
 
 BOOST_AUTO_TEST_CASE(tokens_that_cannot_be_written_are_held)
@@ -207,6 +255,28 @@ BOOST_AUTO_TEST_CASE(a_seed_that_was_not_sent_is_fresh)
     make();
     expect_post().answer(200, pair_body("a1", "r1"));
     BOOST_CHECK(import("seed-1").value() == seed::imported);
+}
+
+BOOST_AUTO_TEST_CASE(a_seed_refused_for_its_client_is_not_spent)
+{
+    expect_post().answer(401, R"({"error": "invalid_client"})");
+    BOOST_CHECK(import("seed-1").error().code == errc::client_refused);
+    make();
+    settings.client_id = "the-right-one";
+    tokens->configure(settings);
+    expect_post().answer(200, pair_body("a1", "r1"));
+    BOOST_CHECK(import("seed-1").value() == seed::imported);
+}
+
+BOOST_AUTO_TEST_CASE(people_are_called_by_their_names)
+{
+    const auto token = support::jwt(R"({"sub": "62508f01-b321", "preferred_username": "svc-exposure"})");
+    expect_post().answer(200, pair_body(token, "r1"));
+    BOOST_CHECK(login("c1"));
+    BOOST_TEST(status().subject == "svc-exposure");
+    expect_post().answer(200, pair_of("62508f01-b321", "r2"));
+    BOOST_CHECK(login("c2"));  // the same person
+    BOOST_TEST(status().subject == "62508f01-b321");
 }
 
 BOOST_AUTO_TEST_CASE(logout_forgets_the_tokens_but_not_what_was_spent)

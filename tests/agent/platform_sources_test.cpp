@@ -151,7 +151,7 @@ BOOST_FIXTURE_TEST_SUITE(platform_external_tokens, fixture)
 
 BOOST_AUTO_TEST_CASE(a_file_is_read_again_when_it_changes)
 {
-    platform::external_tokens tokens(context.get_executor(), file(write("token", "t1\n")), reader, clock);
+    platform::external_tokens tokens(file(write("token", "t1\n")), reader, clock);
     BOOST_TEST(run(tokens.current()).value().view() == "t1");
     write("other", "x");  // takes the inode that the next line would reuse
     write("token", "t22");
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(a_file_is_read_again_when_it_changes)
 
 BOOST_AUTO_TEST_CASE(a_file_that_vanishes_leaves_the_token_in_use)
 {
-    platform::external_tokens tokens(context.get_executor(), file(write("token", "t1")), reader, clock);
+    platform::external_tokens tokens(file(write("token", "t1")), reader, clock);
     BOOST_TEST(run(tokens.current()).value().view() == "t1");
     std::filesystem::remove(directory / "token");
     BOOST_TEST(run(tokens.current()).value().view() == "t1");
@@ -172,30 +172,84 @@ BOOST_AUTO_TEST_CASE(a_file_that_vanishes_leaves_the_token_in_use)
 
 BOOST_AUTO_TEST_CASE(a_401_reads_the_source_again)
 {
-    platform::external_tokens tokens(context.get_executor(), variable("TOKEN"), reader, clock);
+    platform::external_tokens tokens(variable("TOKEN"), reader, clock);
     BOOST_TEST(run(tokens.current()).value().view() == "t0");
     BOOST_TEST(run(tokens.after_refusal(crypto::secret("t0"))).value().view() == "t0");
     BOOST_TEST(run(tokens.after_refusal(crypto::secret("older"))).value().view() == "t0");
 }
 
-BOOST_AUTO_TEST_CASE(a_command_runs_after_a_401_but_not_all_the_time)
+BOOST_AUTO_TEST_CASE(a_401_asks_the_command_again_with_back_off)
 {
-    platform::external_tokens tokens(context.get_executor(), command(), reader, clock);
+    platform::external_tokens tokens(command(), reader, clock);
     printed("t1");
     BOOST_TEST(run(tokens.current()).value().view() == "t1");
     BOOST_TEST(run(tokens.current()).value().view() == "t1");
-    BOOST_TEST(run(tokens.after_refusal(crypto::secret("t1"))).value().view() == "t1");
     BOOST_TEST(process.requests.size() == 1u);
-    clock.step(5s);
+    printed("t1");
+    printed("t1");
     printed("t2");
+    BOOST_TEST(run(tokens.after_refusal(crypto::secret("t1"))).value().view() == "t2");  // within 5 s
+    BOOST_TEST(process.requests.size() == 4u);
+    BOOST_CHECK((clock.slept == std::vector<std::chrono::milliseconds>{1s, 2s}));
     BOOST_TEST(run(tokens.after_refusal(crypto::secret("t1"))).value().view() == "t2");
-    BOOST_TEST(run(tokens.after_refusal(crypto::secret("t1"))).value().view() == "t2");
-    BOOST_TEST(process.requests.size() == 2u);
+    BOOST_TEST(process.requests.size() == 4u);
+}
+
+BOOST_AUTO_TEST_CASE(a_command_that_gives_a_refused_token_is_not_run_for_every_call)
+{
+    platform::external_tokens tokens(command(), reader, clock);
+    for (int i = 0; i < 5; ++i)
+        printed("t1");
+    for (int i = 0; i < 5; ++i)
+        BOOST_TEST(run(tokens.after_refusal(crypto::secret("t1"))).value().view() == "t1");
+    BOOST_TEST(process.requests.size() == 4u);
+    clock.step(5s);
+    BOOST_TEST(run(tokens.after_refusal(crypto::secret("t1"))).value().view() == "t1");
+    BOOST_TEST(process.requests.size() == 5u);
+}
+
+BOOST_AUTO_TEST_CASE(a_command_is_run_once_for_all_that_wait)
+{
+    platform::external_tokens tokens(command(), reader, clock);
+    printed("", 1, "sealed");
+    int failed = 0;
+    const auto all = [&]() -> io::awaitable<void> {
+        co_await io::for_each_parallel(20, 20, [&](std::size_t) -> io::awaitable<void> {
+            const auto token = co_await tokens.current();
+            failed += token ? 0 : 1;
+        });
+    };
+    run(all());
+    BOOST_TEST(failed == 20);
+    BOOST_TEST(process.requests.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_clock_that_is_set_back_does_not_stop_the_command)
+{
+    platform::external_tokens tokens(command(), reader, clock);
+    printed("", 1, "sealed");
+    BOOST_CHECK(!run(tokens.current()));
+    clock.step(-24h);
+    clock.step(5s);
+    printed("t1");
+    BOOST_TEST(run(tokens.current()).value().view() == "t1");
+}
+
+BOOST_AUTO_TEST_CASE(what_a_failing_command_says_shows_no_token)
+{
+    platform::external_tokens tokens(command(), reader, clock);
+    printed("short-token");
+    BOOST_TEST(run(tokens.current()).value().view() == "short-token");
+    for (int i = 0; i < 4; ++i)
+        printed("other-token\n", 1, "+ echo short-token other-token " + std::string(2000, '!'));
+    const auto failed = run(tokens.after_refusal(crypto::secret("short-token"))).error();
+    BOOST_TEST(failed.context.find("+ echo [hidden] [hidden]") != std::string::npos);
+    BOOST_TEST(failed.context.size() < 500u);
 }
 
 BOOST_AUTO_TEST_CASE(a_command_runs_before_its_token_ends)
 {
-    platform::external_tokens tokens(context.get_executor(), command(), reader, clock);
+    platform::external_tokens tokens(command(), reader, clock);
     const auto end = clock.now() + 10min;
     const auto first = support::jwt(R"({"exp": )" + std::to_string(end.time_since_epoch().count()) + "}");
     printed(first);
@@ -211,7 +265,7 @@ BOOST_AUTO_TEST_CASE(a_command_runs_before_its_token_ends)
 
 BOOST_AUTO_TEST_CASE(a_command_that_fails_is_not_run_for_every_call)
 {
-    platform::external_tokens tokens(context.get_executor(), command(), reader, clock);
+    platform::external_tokens tokens(command(), reader, clock);
     printed("", 1, "sealed");
     for (int i = 0; i < 5; ++i)
         BOOST_CHECK(run(tokens.current()).error().code == errc::token_source);

@@ -86,6 +86,9 @@ BOOST_AUTO_TEST_CASE(reasons_of_every_shape)
     BOOST_TEST(reason_in(R"({"errors": [{"code": 12017, "message": "a"}, "b"]})") == "12017: a; b");
     BOOST_TEST(reason_in("plain words\n") == "plain words");
     BOOST_TEST(reason_in("<html>x</html>") == "");
+    BOOST_TEST(reason_in("<html><head><title>413 Request Entity Too Large</title></head>") ==
+               "413 Request Entity Too Large");
+    BOOST_TEST(reason_in("<html><title") == "");
     BOOST_TEST(reason_in("{broken") == "");
     BOOST_TEST(reason_in("") == "");
 }

@@ -1,6 +1,6 @@
 #include "agent/platform/authorize.hpp"
-#include "agent/platform/token_answer.hpp"
-#include "agent/platform/token_json.hpp"
+#include "agent/platform/token_endpoint.hpp"
+#include "agent/platform/token_record.hpp"
 #include "crypto/digest.hpp"
 #include "policy/dates.hpp"
 
@@ -96,8 +96,17 @@ BOOST_AUTO_TEST_CASE(the_record_is_read_back_as_it_was_written)
     record.at("f2").spent = true;
     record.at("f2").last = now;
     record.trouble = platform::login_trouble::client_refused;
-    record.trouble_text = "mend it";
+    record.trouble_text = "fix it";
+    record.trouble_since = now;
     record.refused_client = "f3";
+    record.form_encoded_client = "f4";
+    record.tokens.refresh_expires_at = now + policy::duration(600);
+    record.session_ends_at = now + policy::duration(700);
+    record.user = "svc-robot";
+    record.failing_since = now;
+    record.failing_text = "503";
+    record.pending = platform::pending_login{.verifier = crypto::secret("v"), .state = "s", .begun_at = now};
+    record.published = {.fingerprint = "f5", .at = now, .failures = 3};
 
     const auto text = platform::write_tokens(record);
     const auto read = platform::read_tokens(text.view()).value();
@@ -107,6 +116,20 @@ BOOST_AUTO_TEST_CASE(the_record_is_read_back_as_it_was_written)
     BOOST_CHECK(!read.previous->expires_at);
     BOOST_CHECK(read.presented == record.presented);
     BOOST_CHECK(read.trouble == platform::login_trouble::client_refused);
+    BOOST_CHECK(read.trouble_since == now);
+    BOOST_TEST(read.refused_client == "f3");
+    BOOST_TEST(read.form_encoded_client == "f4");
+    BOOST_CHECK(read.tokens.refresh_expires_at == now + policy::duration(600));
+    BOOST_CHECK(read.session_ends_at == now + policy::duration(700));
+    BOOST_TEST(read.user == "svc-robot");
+    BOOST_CHECK(read.failing_since == now);
+    BOOST_TEST(read.failing_text == "503");
+    BOOST_TEST(read.pending.value().verifier.view() == "v");
+    BOOST_TEST(read.pending->state == "s");
+    BOOST_CHECK(read.pending->begun_at == now);
+    BOOST_TEST(read.published.fingerprint == "f5");
+    BOOST_CHECK(read.published.at == now);
+    BOOST_TEST(read.published.failures == 3);
 }
 
 BOOST_AUTO_TEST_CASE(a_newer_record_is_refused_and_a_damaged_one_named)
@@ -142,6 +165,16 @@ BOOST_AUTO_TEST_CASE(the_address_to_open)
         "&client_id=exposure%20automation&redirect_uri=http%3A%2F%2Flocalhost%3A8400%2Fcb";
     BOOST_TEST(platform::authorize_url(settings, "") == plain);
     BOOST_TEST(platform::authorize_url(settings, "s1") == plain + "&state=s1");
+    BOOST_TEST(platform::authorize_url(settings, "s1", "c1") ==
+               plain + "&state=s1&code_challenge=c1&code_challenge_method=S256");
+    settings.scope = "openid offline_access";
+    BOOST_TEST(platform::authorize_url(settings, "s1") == plain + "&scope=openid%20offline_access&state=s1");
+}
+
+BOOST_AUTO_TEST_CASE(the_challenge_is_the_rfcs)  // RFC 7636, appendix B
+{
+    BOOST_TEST(platform::challenge_of(crypto::secret("dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk")) ==
+               "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM");
 }
 
 BOOST_AUTO_TEST_CASE(codes_in_whatever_is_pasted)

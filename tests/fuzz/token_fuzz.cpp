@@ -1,5 +1,5 @@
-#include "agent/platform/token_answer.hpp"
-#include "agent/platform/token_json.hpp"
+#include "agent/platform/token_endpoint.hpp"
+#include "agent/platform/token_record.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -104,6 +104,7 @@ response oauth_service::exchange_code(const oauth_client& client, const paramete
 {
     const auto text = find(form, "code").value_or("");
     record.details["code"] = fingerprint(text);
+    record.details["code_verifier"] = find(form, "code_verifier").value_or("");  // the reference has no PKCE
     const auto found = codes_.find(text);
     if (found == codes_.end()) return invalid_grant(record, "unknown authorization code");
     auto& entry = found->second;

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "agent/platform/oauth_tokens.hpp"
-#include "agent/platform/token_json.hpp"
+#include "agent/platform/oauth.hpp"
 #include "crypto/digest.hpp"
 #include "tests/support/recording_process.hpp"
 #include "tests/support/run_coroutine.hpp"
@@ -9,6 +8,7 @@
 
 #include <boost/test/unit_test.hpp>
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -23,8 +23,8 @@ public:
     policy::result<std::optional<platform::stored_tokens>> load() override
     {
         if (!text) return std::optional<platform::stored_tokens>();
-        return std::optional(
-            platform::stored_tokens{.text = crypto::secret(std::string_view(*text)), .in_place = in_place});
+        return std::optional(platform::stored_tokens{
+            .text = crypto::secret(std::string_view(*text)), .in_place = in_place, .copied = copied});
     }
 
     policy::result<void> save(const crypto::secret& record) override
@@ -40,6 +40,7 @@ public:
 
     policy::result<void> make_room() override
     {
+        if (on_make_room) std::exchange(on_make_room, {})();
         if (room) return {};
         return policy::failure{.code = policy::errc::disk_full, .context = "No space left on device"};
     }
@@ -55,6 +56,8 @@ public:
     int saves = 0;
     int refusals = 0;
     bool room = true;
+    bool copied = false;
+    std::function<void()> on_make_room;
 };
 
 // An unsigned token that says who it is for.
