@@ -3,6 +3,7 @@
 import os
 import pathlib
 import re
+import shutil
 import tempfile
 import unittest
 
@@ -281,6 +282,40 @@ class MistakesTest(unittest.TestCase):
         checks = {c["name"]: c for c in agent.json("doctor", expect=1)["checks"]}
         self.assertIn("missing or damaged", checks["logs/siem: private store"]["evidence"])
         self.assertIn("exposure-agent rotate logs/siem", checks["logs/siem: private store"]["remedy"])
+
+    def test_every_member_of_the_json_is_in_the_manual(self):
+        manual = (harness.ROOT / "systemd/man/exposure-agent-json.7").read_text()
+        remote_id = self.agent.status("logs/backup")["remote_id"]
+
+        def members(value):
+            if isinstance(value, dict):
+                for key, inner in value.items():
+                    yield key
+                    yield from members(inner)
+            elif isinstance(value, list):
+                for inner in value:
+                    yield from members(inner)
+
+        for verb in (["status"], ["plan"], ["users"], ["instances"], ["doctor"], ["check"], ["token"], ["reconcile"],
+                     ["users", "show", "logs", remote_id, "--certificate"], ["explain", "logs/backup"]):
+            with self.subTest(verb=verb):
+                shown = self.agent.json(*verb)
+                self.assertIn(shown.pop("schema"), manual)
+                shown.pop("facts", None)
+                for member in set(members(shown)):
+                    self.assertRegex(manual, rf"\b{member}\b")
+
+    @unittest.skipUnless(shutil.which("jq"), "needs jq")
+    def test_the_manuals_recipes_work(self):
+        manual = (harness.ROOT / "systemd/man/exposure-agent-json.7").read_text()
+        recipes = re.findall(r"(?m)^exposure-agent (.*) \| (jq .*)$", manual.replace("\\(aq", "'").replace("\\e", "\\").replace("\\-", "-"))
+        self.assertGreater(len(recipes), 4)
+        for command, recipe in recipes:
+            if "action values" in command or " ID " in command:
+                continue  # wants a catalog; an id
+            with self.subTest(command):
+                shown = self.agent.run(*command.split()).stdout
+                harness.subprocess.run(["sh", "-c", recipe], input=shown, text=True, check=True, stdout=harness.subprocess.DEVNULL)
 
     def test_being_removed_is_not_up_to_date(self):
         agent = harness.Agent(self.platform, users=["stays", "goes"])

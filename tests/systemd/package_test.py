@@ -38,6 +38,8 @@ EXPECTED = """
 /usr/share/man/man1/exposure-agent.1.gz
 /usr/share/man/man1/exposure-agent-probe.1.gz
 /usr/share/man/man5/exposure-agent.yaml.5.gz
+/usr/share/man/man7/exposure-agent-json.7.gz
+/usr/share/man/man7/exposure-agent-runbook.7.gz
 /usr/share/man/man8/exposure-agent-deploy.8.gz
 /usr/share/zsh/vendor-completions/_exposure-agent
 """.split()
