@@ -2,9 +2,39 @@
 
 #include <openssl/crypto.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <malloc.h>
 #include <utility>
 
 namespace crypto {
+
+namespace {
+
+void* allocate(std::size_t size, const char*, int)
+{
+    return size == 0 ? nullptr : std::malloc(size);
+}
+
+void release(void* memory, const char*, int)
+{
+    if (!memory) return;
+    OPENSSL_cleanse(memory, ::malloc_usable_size(memory));
+    std::free(memory);
+}
+
+// realloc(3) would leave the old place as it was
+void* reallocate(void* memory, std::size_t size, const char* file, int line)
+{
+    void* const larger = allocate(size, file, line);
+    if (!memory || (!larger && size != 0)) return larger;
+    if (larger) std::memcpy(larger, memory, std::min(size, ::malloc_usable_size(memory)));
+    release(memory, file, line);
+    return larger;
+}
+
+}  // namespace
 
 secret::secret(std::string_view text)
 {
@@ -64,6 +94,11 @@ void wipe(std::string& text) noexcept
 {
     OPENSSL_cleanse(text.data(), text.size());
     text.clear();
+}
+
+bool wipe_memory_freed_by_openssl() noexcept
+{
+    return CRYPTO_set_mem_functions(allocate, reallocate, release) == 1;
 }
 
 void wipe(void* bytes, std::size_t size) noexcept

@@ -41,6 +41,10 @@ private:
 void wipe(std::string& text) noexcept;
 void wipe(void* bytes, std::size_t size) noexcept;
 
+// From now on OpenSSL wipes whatever memory it frees: some of its encoders leave private keys behind. To be
+// called first in main; false when OpenSSL has allocated memory already.
+bool wipe_memory_freed_by_openssl() noexcept;
+
 // For containers that secrets pass through: memory is wiped before it is given back.
 template <class T>
 struct wiping_allocator {

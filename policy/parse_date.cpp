@@ -146,14 +146,18 @@ bool is_weekday(std::string_view name)
     return std::ranges::any_of(names, [&](const char* known) { return same_word(name, known); });
 }
 
-// An offset must not lead out of the years that have four digits.
+// Only years of four digits can be written down again.
+bool is_writable(instant when)
+{
+    return when >= sys_days(year(0) / 1 / 1) && when < sys_days(year(10000) / 1 / 1);
+}
+
 std::optional<instant> at(std::optional<sys_days> day, std::optional<seconds> time,
                           std::optional<seconds> ahead)
 {
     if (!day || !time || !ahead) return std::nullopt;
     const instant when = *day + *time - *ahead;
-    const bool writable = when >= sys_days(year(0) / 1 / 1) && when < sys_days(year(10000) / 1 / 1);
-    return writable ? std::optional(when) : std::nullopt;
+    return is_writable(when) ? std::optional(when) : std::nullopt;
 }
 
 // Seconds or milliseconds, with or without a fraction.
@@ -164,7 +168,8 @@ std::optional<instant> unix_time(scanner in)
     if (!in.done() || text.size() > unix_digits) return std::nullopt;
     std::int64_t value = 0;
     std::from_chars(text.data(), text.data() + text.size(), value);
-    return instant(seconds(value < first_milliseconds ? value : value / 1000));
+    const instant when(seconds(value < first_milliseconds ? value : value / 1000));
+    return is_writable(when) ? std::optional(when) : std::nullopt;
 }
 
 // 2026-11-20, 2026-11-20T18:39:10.123Z, 2026-11-20 18:39:10 +01:00

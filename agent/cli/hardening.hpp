@@ -1,5 +1,7 @@
 #pragma once
 
+#include "crypto/secret.hpp"
+
 #include <csignal>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -14,6 +16,7 @@ inline void harden_process() noexcept
     std::signal(SIGXFSZ, SIG_IGN);
     const rlimit none{.rlim_cur = 0, .rlim_max = 0};
     ::setrlimit(RLIMIT_CORE, &none);
+    crypto::wipe_memory_freed_by_openssl();
 #ifndef __SANITIZE_ADDRESS__  // whose leak check traces the process itself
     ::prctl(PR_SET_DUMPABLE, 0);
 #endif

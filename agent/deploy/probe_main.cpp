@@ -13,6 +13,8 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <system_error>
 #include <unistd.h>
 
@@ -297,6 +299,10 @@ int run()
 
 int main(int argc, char** argv)
 {
+    // The private key that it is about to read goes into no core dump and to no debugger.
+    const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+    ::setrlimit(RLIMIT_CORE, &none);
+    ::prctl(PR_SET_DUMPABLE, 0);
     if (argc > 1) {
         if (std::string_view(argv[1]) != "--version") {
             std::cerr << "exposure-agent-probe: takes no arguments, only a JSON request on standard input\n";

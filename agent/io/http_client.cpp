@@ -222,7 +222,8 @@ task<std::shared_ptr<http_connection>> http_client::impl::open(const http_addres
 {
     if (via && credentials) {
         const auto pair = co_await credentials();
-        if (!pair) co_return policy::with_context("network.proxy_auth", pair.error());
+        if (!pair)
+            co_return failure{errc::not_connected, pair.error().context, retry::after_change, std::nullopt};
         via->authorization = basic_authorization(pair->view());
     }
     co_return co_await connect(to, std::move(via), trust, deadline, stop);

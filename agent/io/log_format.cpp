@@ -55,8 +55,13 @@ bool is_control(std::string_view sequence)
 {
     const auto first = static_cast<std::uint8_t>(sequence[0]);
     if (sequence.size() == 1) return first < 0x20 || first == 0x7f;
-    // C1 (U+0080 to U+009F) steers some terminals as well
-    return first == 0xc2 && static_cast<std::uint8_t>(sequence[1]) < 0xa0;
+    const auto second = static_cast<std::uint8_t>(sequence[1]);
+    const auto third = static_cast<std::uint8_t>(sequence.size() > 2 ? sequence[2] : 0);
+    if (first == 0xc2) return second < 0xa0;   // C1 (U+0080 to U+009F) controls some terminals as well
+    if (first == 0xd8) return second == 0x9c;  // U+061C, and below the others that turn the direction of text
+    if (first != 0xe2) return false;
+    if (second == 0x80) return third == 0x8e || third == 0x8f || (third >= 0xa8 && third <= 0xae);
+    return second == 0x81 && third >= 0xa6 && third <= 0xa9;
 }
 
 void append_escaped(std::string& out, char c)

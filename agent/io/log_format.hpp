@@ -20,9 +20,9 @@ struct log_record {
     std::map<std::string, std::string> fields = {};
 };
 
-// Safe for a terminal, a line and JSON: control characters, line ends and bytes that are not UTF-8 become
-// \xNN
-// (\n, \r and \t as usual); everything else is as it was.
+// Foreign text made safe for a terminal, a line and JSON: control characters (C0, C1), line ends, characters
+// that turn the direction of text (Unicode UAX #9) and bytes that are not UTF-8 become \xNN (\n, \r and \t
+// as usual); everything else is as it was. Every output to people goes through it.
 std::string printable(std::string_view untrusted);
 
 // "2026-11-20T18:49:22Z warning: logs/siem-forwarder: message (serial=01)", no line end.

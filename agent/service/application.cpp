@@ -86,6 +86,23 @@ io::awaitable<void> save_tokens_after(io::awaitable<void> work, platform::oauth_
         io::log(io::severity::error, "the tokens could not be saved: " + saved.error().context);
 }
 
+io::task<crypto::secret> user_and_password(platform::secret_reader& secrets, policy::proxy_credentials auth)
+{
+    const auto password = co_await secrets.read(auth.password, "network.proxy_auth.password");
+    if (!password) co_return password.error();
+    std::string pair;
+    pair.reserve(auth.username.size() + 1 + password->view().size());
+    pair.append(auth.username).append(":").append(password->view());
+    co_return crypto::secret(std::move(pair));
+}
+
+// Read for each connection through the proxy: a changed password is in force from the next one on.
+io::proxy_credentials proxy_login(platform::secret_reader& secrets, const policy::network_settings& network)
+{
+    if (!network.proxy_auth) return {};
+    return [&secrets, auth = *network.proxy_auth] { return user_and_password(secrets, auth); };
+}
+
 }  // namespace
 
 struct application::parts {
@@ -103,6 +120,7 @@ struct application::parts {
           hooks(make_hooks(options.spool, process, clock)),
           proof(process)
     {
+        http.configure(desired->network, proxy_login(secrets, desired->network));
     }
 
     std::shared_ptr<const policy::desired_state> desired;
@@ -191,7 +209,7 @@ void application::configure(std::shared_ptr<const policy::desired_state> desired
     auto& p = *parts_;
     p.desired = desired;
     p.world->replace_desired(desired);
-    p.http.configure(desired->network);
+    p.http.configure(desired->network, proxy_login(p.secrets, desired->network));
     if (p.oauth) p.oauth->configure(desired->identity);
 }
 

@@ -48,12 +48,17 @@ BOOST_AUTO_TEST_CASE(untrusted_text_cannot_steer_anything)
         {"\x7f", "\\x7f"},
         {"\xc2\x9b"
          "31m",
-         "\\xc2\\x9b31m"},                             // CSI as one C1 character
-        {"\xff\xfe", "\\xff\\xfe"},                    // no UTF-8
-        {"\xc0\xaf", "\\xc0\\xaf"},                    // overlong
-        {"\xe0\x80\xaf", "\\xe0\\x80\\xaf"},           // overlong
-        {"\xed\xa0\x80", "\\xed\\xa0\\x80"},           // surrogate
-        {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},  // beyond U+10FFFF
+         "\\xc2\\x9b31m"},  // CSI as one C1 character
+        {"a\xe2\x80\xae"
+         "b",
+         "a\\xe2\\x80\\xaeb"},  // U+202E turns the direction of what follows
+        {"\xe2\x81\xa6\xe2\x80\x8f\xd8\x9c", "\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xd8\\x9c"},
+        {"\xe2\x80\xa6 \xe2\x80\x9c", "\xe2\x80\xa6 \xe2\x80\x9c"},  // an ellipsis and a quotation mark
+        {"\xff\xfe", "\\xff\\xfe"},                                  // no UTF-8
+        {"\xc0\xaf", "\\xc0\\xaf"},                                  // overlong
+        {"\xe0\x80\xaf", "\\xe0\\x80\\xaf"},                         // overlong
+        {"\xed\xa0\x80", "\\xed\\xa0\\x80"},                         // surrogate
+        {"\xf4\x90\x80\x80", "\\xf4\\x90\\x80\\x80"},                // beyond U+10FFFF
         {"cut \xe2\x82", "cut \\xe2\\x82"},
     };
     for (const auto& row : table)

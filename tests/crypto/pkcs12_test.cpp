@@ -4,7 +4,12 @@
 
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
+#include <openssl/bn.h>
+#include <openssl/core_names.h>
+#include <openssl/evp.h>
 
+#include <array>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
@@ -14,6 +19,53 @@
 #include <vector>
 
 namespace {
+
+// As the programs do, before anything else.
+struct wiping {
+    wiping() { BOOST_TEST(crypto::wipe_memory_freed_by_openssl()); }
+};
+BOOST_TEST_GLOBAL_FIXTURE(wiping);
+
+// A private scalar, stored so that this copy is not found.
+class masked_scalar {
+public:
+    explicit masked_scalar(const crypto::private_key& key)
+    {
+        BIGNUM* number = nullptr;
+        BOOST_REQUIRE(EVP_PKEY_get_bn_param(key.native(), OSSL_PKEY_PARAM_PRIV_KEY, &number) == 1);
+        BN_bn2binpad(number, bytes_.data(), static_cast<int>(bytes_.size()));
+        BN_clear_free(number);
+        for (auto& byte : bytes_)
+            byte ^= mask;
+    }
+
+    // How often it is in this process's memory, as encoded in DER.
+    int count_in_memory() const
+    {
+        int count = 0;
+        std::ifstream maps("/proc/self/maps");
+        for (std::string line; std::getline(maps, line);) {
+            unsigned long begin = 0;
+            unsigned long end = 0;
+            char writable = 0;
+            if (std::sscanf(line.c_str(), "%lx-%lx r%c", &begin, &end, &writable) != 3 || writable != 'w')
+                continue;
+            const auto* at = reinterpret_cast<const volatile std::uint8_t*>(begin);
+            const auto* const last = reinterpret_cast<const volatile std::uint8_t*>(end) - bytes_.size();
+            for (; at <= last; ++at) {
+                std::size_t same = 0;
+                while (same < bytes_.size() && (at[same] ^ mask) == bytes_[same])
+                    ++same;
+                count += same == bytes_.size();
+            }
+        }
+        return count;
+    }
+
+private:
+    static constexpr std::uint8_t mask = 0x5a;
+    std::array<std::uint8_t, 32> bytes_{};
+};
 
 namespace fs = std::filesystem;
 using policy::key_type;
@@ -104,6 +156,20 @@ BOOST_DATA_TEST_CASE_F(fixture, keytool_reads_it, boost::unit_test::data::xrange
     BOOST_TEST(text.find("PrivateKeyEntry") != std::string::npos);
     BOOST_TEST(text.find("CN=Test Root") != std::string::npos);
 }
+
+#ifndef __SANITIZE_ADDRESS__  // which keeps what is freed, and whose own memory is too large to look through
+BOOST_AUTO_TEST_CASE(no_private_scalar_stays_in_memory)
+{
+    std::vector<masked_scalar> scalars;
+    for (int i = 0; i < 5; ++i) {
+        const auto key = crypto::private_key::generate(key_type::ecdsa_p256).value();
+        scalars.emplace_back(key);
+        BOOST_REQUIRE(crypto::make_pkcs12(key, chain_for(key), "siem-forwarder", crypto::secret(password)));
+    }
+    for (const auto& scalar : scalars)
+        BOOST_TEST(scalar.count_in_memory() == 0);
+}
+#endif
 
 BOOST_AUTO_TEST_CASE(refuses_what_nobody_could_open)
 {

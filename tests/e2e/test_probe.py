@@ -4,6 +4,7 @@ What it says to a real broker is in tests/kafka.
 """
 
 import json
+import os
 import pathlib
 import shutil
 import socket
@@ -196,6 +197,16 @@ class ProbeTest(unittest.TestCase):
                 done = self.ask("localhost:1", **change)
                 self.assertEqual((done.returncode, done.stdout), (70, ""))
         self.assertIn("/nowhere", self.ask("localhost:1", key_file="/nowhere").stderr)
+
+    def test_its_memory_is_closed_to_others(self):
+        waiting = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL, user=65534 if os.geteuid() == 0 else None)
+        self.addCleanup(waiting.wait)
+        self.addCleanup(waiting.stdin.close)
+        process = pathlib.Path("/proc", str(waiting.pid))
+        # once main has begun
+        harness.wait_until(lambda: "Max core file size        0" in (process / "limits").read_text(encoding="utf-8"))
+        harness.wait_until(lambda: (process / "environ").stat().st_uid == 0)
 
     def test_arguments(self):
         self.assertEqual(self.run_probe("", "broker.example.com").returncode, 64)
