@@ -3,6 +3,7 @@
 import os
 import pathlib
 import pty
+import re
 import select
 import stat
 import subprocess
@@ -52,7 +53,11 @@ class InitTest(unittest.TestCase):
         token.write_text(self.platform.refresh_token())
         self.run_agent("login", "--refresh-token-file", token)
         self.assertIn("1 of 1 user up to date", self.run_agent("reconcile").stdout)
-        self.assertRegex(self.run_agent("status").stdout, r"logs/siem-forwarder +valid")
+        shown = self.run_agent("status").stdout
+        self.assertRegex(shown, r"logs/siem-forwarder +valid")
+        transcript = "".join(f"    {line}\n" for line in shown.splitlines())  # as the README shows it
+        self.assertIn(re.sub(r"\d+ d", "N d", transcript),
+                      re.sub(r"\d+ d", "N d", (harness.ROOT / "README.md").read_text()))
 
     def test_an_existing_file_is_left_alone(self):
         self.file.parent.mkdir()
