@@ -3,6 +3,8 @@
 #include "policy/time.hpp"
 #include "policy/words.hpp"
 
+#include <boost/describe.hpp>
+
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -147,6 +149,7 @@ struct output_rule {
 
 struct hook {
     enum class kind { command, restart, reload };
+    BOOST_DESCRIBE_NESTED_ENUM(kind, command, restart, reload)
     kind what = kind::command;
     std::vector<std::string> argv;  // of a command
     std::string unit;               // of restart and reload
@@ -220,5 +223,7 @@ struct desired_state {
 
     bool operator==(const desired_state&) const = default;
 };
+
+BOOST_DESCRIBE_STRUCT(hook, (), (what, argv, unit, timeout))
 
 }  // namespace policy

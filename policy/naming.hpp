@@ -19,6 +19,7 @@ struct user_name {
     auto operator<=>(const user_name&) const = default;
     std::string text() const { return exposure + "/" + user; }
 };
+BOOST_DESCRIBE_STRUCT(user_name, (), (exposure, user))
 
 // "logs", "health" or "lifecycle": leads common names and topics.
 const char* prefix_of(variant) noexcept;

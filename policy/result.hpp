@@ -2,6 +2,7 @@
 
 #include "policy/time.hpp"
 
+#include <boost/describe.hpp>
 #include <boost/system/result.hpp>
 
 #include <optional>
@@ -46,6 +47,11 @@ enum class errc {
     stopping,           // we were told to stop; never logged as an error
     internal,
 };
+BOOST_DESCRIBE_ENUM(errc, not_resolved, not_connected, untrusted, no_answer, bad_answer, unauthorized,
+                    forbidden, not_found, refused, throttled, unavailable, login_required, client_refused,
+                    token_source, disk, disk_full, foreign_file, busy, config, usage, crypto,
+                    unusable_certificate, hook_failed, probe_refused, probe_unreachable, timed_out, stopping,
+                    internal)
 
 // A stable word for logs, JSON and metrics, e.g. "not_connected".
 const char* name_of(errc) noexcept;
@@ -56,6 +62,7 @@ enum class retry {
     after_change,  // once the configuration (or the world) has changed; slow retries only
     never,         // a person has to act
 };
+BOOST_DESCRIBE_ENUM(retry, later, after_change, never)
 
 struct failure {
     errc code = errc::internal;

@@ -4,6 +4,8 @@
 #include "policy/naming.hpp"
 #include "policy/result.hpp"
 
+#include <boost/describe.hpp>
+
 #include <map>
 #include <optional>
 #include <string>
@@ -87,6 +89,8 @@ struct published_file {
     unsigned mode = 0;
     unsigned uid = 0;
     unsigned gid = 0;
+    std::string
+        digest;  // of a file that is never the same twice: which content, for which inputs; else empty
 
     bool operator==(const published_file&) const = default;
 };
@@ -179,5 +183,38 @@ struct stored_state {
     std::map<user_name, stored_user> users;
     std::map<std::string, stored_exposure> exposures;
 };
+
+// One line of the history: what happened to a user, when, and by whom.
+struct history_event {
+    instant at;
+    user_name name;
+    std::string generation;  // empty: of none
+    std::string event;       // a stable word
+    std::string detail;
+    bool person = false;  // a person asked for it; else the schedule
+    std::string by;       // the local account of that person
+
+    bool operator==(const history_event&) const = default;
+};
+
+// The members that are stored: facts of the look are not among them.
+BOOST_DESCRIBE_ENUM(proof, none, local, broker)
+BOOST_DESCRIBE_STRUCT(place, (), (base_url, variant, tenant, instance_id))
+BOOST_DESCRIBE_STRUCT(submission, (), (common_name, description, contact, consumer_group, key, encoding))
+BOOST_DESCRIBE_STRUCT(certificate_facts, (), (serial, fingerprint, not_before, not_after, expiration_date))
+BOOST_DESCRIBE_STRUCT(generation, (),
+                      (id, fingerprint, where, sent, created_at, submitted_at, answered, remote_id,
+                       accepted_at, certificate, collected_at, proven, proven_at, published_at, deployed_at,
+                       missing_since, quarantine, abandoned))
+BOOST_DESCRIBE_STRUCT(published_file, (), (name, inode, mtime_ns, size, mode, uid, gid, digest))
+BOOST_DESCRIBE_STRUCT(failure_memory, (), (count, code, kind, sentence, last, next_attempt, wanted))
+BOOST_DESCRIBE_STRUCT(verdict, (), (reason, sentence, since))
+BOOST_DESCRIBE_STRUCT(last_entry, (), (retire_after, directory, hooks))
+BOOST_DESCRIBE_STRUCT(stored_user, (),
+                      (name, entry, generations, current, previous, files, rendered, creations,
+                       unwanted_since, rotate_asked_at, retire_now, held, deploy_reason, failure,
+                       deploy_failure, clear_failure, blocked))
+BOOST_DESCRIBE_STRUCT(history_event, (), (at, name, generation, event, detail, person, by))
+BOOST_DESCRIBE_STRUCT(stored_exposure, (), (name, where, onboarding_since, failure, blocked))
 
 }  // namespace policy

@@ -15,7 +15,7 @@ esac
 build_packages=(
     cmake ninja-build 'g++' pkgconf ccache gzip
     "libboost$boost-dev" "libboost-json$boost-dev" "libboost-url$boost-dev"
-    libssl-dev libyaml-cpp-dev libcli11-dev libsystemd-dev librdkafka-dev
+    libssl-dev libsqlite3-dev libyaml-cpp-dev libcli11-dev libsystemd-dev librdkafka-dev
 )
 demo_packages=(python3 openssl curl)
 test_packages=("libboost-test$boost-dev" python3 openssl)

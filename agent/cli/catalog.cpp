@@ -1,7 +1,7 @@
 #include "agent/cli/output.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/verbs.hpp"
-#include "agent/disk/file_store.hpp"
+#include "agent/disk/state_database.hpp"
 #include "agent/disk/read_file.hpp"
 #include "agent/platform/catalog_client.hpp"
 #include "config/scalars.hpp"

@@ -3,7 +3,7 @@
 #include "agent/cli/verbs.hpp"
 #include "agent/deploy/hooks_runner.hpp"
 #include "agent/deploy/spool_drain.hpp"
-#include "agent/disk/file_store.hpp"
+#include "agent/disk/state_database.hpp"
 #include "agent/service/daemon.hpp"
 #include "policy/exit_code.hpp"
 

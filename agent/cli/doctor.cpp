@@ -4,9 +4,9 @@
 #include "agent/cli/setup.hpp"
 #include "agent/cli/verbs.hpp"
 #include "agent/deploy/broker_probe.hpp"
-#include "agent/disk/file_store.hpp"
-#include "agent/io/url.hpp"
+#include "agent/disk/state_database.hpp"
 #include "agent/io/proxy.hpp"
+#include "agent/io/url.hpp"
 #include "agent/reconcile/look.hpp"
 #include "policy/dates.hpp"
 #include "policy/exit_code.hpp"
@@ -277,16 +277,22 @@ io::awaitable<void> check_broker(service::application& app, policy::desired_expo
         const policy::user_name name{exposure.name, want.name};
         const auto user = app.world().stored().users.find(name);
         if (user == app.world().stored().users.end() || user->second.current.empty()) continue;
-        const auto directory = app.store().generation_directory(name, user->second.current);
-        const deploy::proof_request request{.exposure = exposure.name,
+        auto key = app.store().read_key(name, user->second.current);
+        auto certificate = app.store().read_certificate(name, user->second.current);
+        if (!key || !certificate) {
+            into.push_back({name.text() + ": broker", verdict::failed,
+                            key ? certificate.error().context : key.error().context, ""});
+            continue;
+        }
+        deploy::proof_request request{.exposure = exposure.name,
                                             .user = want.name,
                                             .broker = exposure.broker,
                                             .broker_ca_file = exposure.broker_ca_file,
                                             .topic = exposure.topic,
                                             .consumer_group = want.consumer_group,
-                                            .key_file = directory / "key.pem",
-                                            .certificate_file = directory / "certificate.pem"};
-        const auto answer = co_await probe.ask(request);
+                                            .key_pem = std::move(*key),
+                                            .certificate_pem = std::move(*certificate)};
+        const auto answer = co_await probe.ask(std::move(request));
         if (answer && answer->verdict == deploy::proof_verdict::accepted)
             into.push_back({name.text() + ": broker", verdict::ok, answer->evidence, ""});
         else

@@ -29,8 +29,8 @@ std::string input_of(const proof_request& asked)
 {
     boost::json::object request{{"broker", asked.broker},
                                 {"ca_file", nullptr},
-                                {"key_file", asked.key_file},
-                                {"certificate_file", asked.certificate_file},
+                                {"key_pem", asked.key_pem.view()},
+                                {"certificate_pem", asked.certificate_pem},
                                 {"topic", asked.topic},
                                 {"group", asked.consumer_group},
                                 {"timeout_ms", std::chrono::milliseconds(time_to_answer).count()}};
@@ -76,10 +76,12 @@ policy::result<proof_answer> parse_probe_answer(std::string_view line)
 
 io::task<proof_answer> broker_probe::ask(proof_request asked)
 {
+    // on standard input alone: neither arguments nor files show the key
     // librdkafka needs nothing of the environment; OpenSSL's own variables stay out as well
     io::process_request request{
         .argv = {program_}, .environment = {}, .input = input_of(asked), .timeout = deadline};
     auto outcome = co_await process_.run(std::move(request));
+    crypto::wipe(request.input);
     if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
     if (!outcome) co_return could_not_ask(asked, outcome.error().context);
     if (outcome->timed_out) co_return could_not_ask(asked, "exposure-agent-probe hung and was ended");

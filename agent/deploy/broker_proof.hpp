@@ -1,6 +1,7 @@
 #pragma once
 
 #include "agent/io/awaitable.hpp"
+#include "crypto/secret.hpp"
 
 #include <optional>
 #include <string>
@@ -16,8 +17,8 @@ struct proof_request {
     std::optional<std::string> broker_ca_file;
     std::string topic;
     std::string consumer_group;
-    std::string key_file;
-    std::string certificate_file;  // full chain
+    crypto::secret key_pem;
+    std::string certificate_pem;  // full chain
 };
 
 enum class proof_verdict {

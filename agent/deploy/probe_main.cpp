@@ -13,6 +13,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <system_error>
@@ -22,9 +23,9 @@
 // request on standard input, one JSON line on standard output; it joins no group, commits nothing and creates
 // no topic.
 //
-// request: broker, ca_file (null: OpenSSL's default), key_file, certificate_file, topic, group, timeout_ms
-// answer: verdict (accepted, refused_tls, not_authorized_topic, not_authorized_group, unreachable) and
-// evidence, one sentence
+// request: broker, ca_file (null: OpenSSL's default), key_pem, certificate_pem (texts), topic, group,
+// timeout_ms answer: verdict (accepted, refused_tls, not_authorized_topic, not_authorized_group, unreachable)
+// and evidence, one sentence
 //
 // Exit codes: 0 an answer was printed · 64 the request is wrong · 70 the files could not be loaded.
 
@@ -43,8 +44,8 @@ constexpr int exit_unusable = 70;
 struct request {
     std::string broker;
     std::string ca_file;  // empty: OpenSSL's default
-    std::string key_file;
-    std::string certificate_file;
+    std::string key_pem;
+    std::string certificate_pem;
     std::string topic;
     std::string group;
     std::chrono::milliseconds timeout{20'000};
@@ -84,8 +85,8 @@ request parse(const std::string& text)
     };
     request result{.broker = text_of("broker"),
                    .ca_file = {},
-                   .key_file = text_of("key_file"),
-                   .certificate_file = text_of("certificate_file"),
+                   .key_pem = text_of("key_pem"),
+                   .certificate_pem = text_of("certificate_pem"),
                    .topic = text_of("topic"),
                    .group = text_of("group")};
     if (const auto* ca = object->if_contains("ca_file"); ca && ca->is_string())
@@ -139,10 +140,19 @@ private:
     // librdkafka's own sentence about a file that it cannot open names neither the file nor the cause.
     void check_readable() const
     {
-        for (const auto& file : {request_.ca_file, request_.key_file, request_.certificate_file})
-            if (!file.empty() && ::access(file.c_str(), R_OK) != 0)
-                throw unusable("cannot read " + file + ": " + std::generic_category().message(errno),
-                               exit_unusable);
+        if (!request_.ca_file.empty() && ::access(request_.ca_file.c_str(), R_OK) != 0)
+            throw unusable("cannot read " + request_.ca_file + ": " + std::generic_category().message(errno),
+                           exit_unusable);
+    }
+
+    // A path that this process alone can open. The descriptor stays open until the process ends.
+    static std::string in_memory(std::string_view content)
+    {
+        const int fd = memfd_create("pem", MFD_CLOEXEC);
+        if (fd < 0 || ::write(fd, content.data(), content.size()) != static_cast<ssize_t>(content.size()))
+            throw unusable("cannot hold a file in memory: " + std::generic_category().message(errno),
+                           exit_unusable);
+        return "/proc/self/fd/" + std::to_string(fd);
     }
 
     rd_kafka_conf_t* configure()
@@ -160,8 +170,9 @@ private:
         set("security.protocol", "ssl");
         set("ssl.endpoint.identification.algorithm", "https");
         if (!request_.ca_file.empty()) set("ssl.ca.location", request_.ca_file);
-        set("ssl.key.location", request_.key_file);
-        set("ssl.certificate.location", request_.certificate_file);
+        // as files in memory: librdkafka 2.0 takes a whole chain from a file only
+        set("ssl.key.location", in_memory(request_.key_pem));
+        set("ssl.certificate.location", in_memory(request_.certificate_pem));
         set("allow.auto.create.topics", "false");
         set("enable.auto.commit", "false");
         set("reconnect.backoff.max.ms", "500");

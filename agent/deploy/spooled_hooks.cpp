@@ -85,10 +85,11 @@ io::task<void> spooled_hooks::run(hook_run run)
         if ((*answer)->failure) co_return failed(run, *(*answer)->failure);
         co_return policy::result<void>();
     }
-    co_return failed(run, "no answer from exposure-agent-deploy.service within " +
-                              policy::format_duration(std::chrono::duration_cast<policy::duration>(patience)) +
-                              ": see `systemctl status exposure-agent-deploy.path` and `journalctl -u "
-                              "exposure-agent-deploy`");
+    co_return failed(run,
+                     "no answer from exposure-agent-deploy.service within " +
+                         policy::format_duration(std::chrono::duration_cast<policy::duration>(patience)) +
+                         ": see `systemctl status exposure-agent-deploy.path` and `journalctl -u "
+                         "exposure-agent-deploy`");
 }
 
 }  // namespace deploy

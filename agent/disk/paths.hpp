@@ -22,21 +22,8 @@ public:
     std::filesystem::path live(const policy::user_name&) const;  // default of output.directory
 
     std::filesystem::path private_directory() const;  // 0700, everything below
-    std::filesystem::path agent() const;              // owner, machine: facts of this installation
-    std::filesystem::path tokens() const;
-    std::filesystem::path reserve() const;  // room for answers (reserve.hpp)
-    std::filesystem::path exposures() const;
-    std::filesystem::path exposure(const std::string& name) const;
-    std::filesystem::path credential(const std::string& name) const;
-
-    std::filesystem::path users() const;
-    std::filesystem::path users(const std::string& exposure) const;
-    std::filesystem::path user(const policy::user_name&) const;
-    std::filesystem::path user_state(const policy::user_name&) const;
-    std::filesystem::path generation(const policy::user_name&, const std::string& generation) const;
-    std::filesystem::path key(const policy::user_name&, const std::string& generation) const;
-    std::filesystem::path request(const policy::user_name&, const std::string& generation) const;
-    std::filesystem::path certificate(const policy::user_name&, const std::string& generation) const;
+    std::filesystem::path database() const;
+    std::filesystem::path reserve() const;  // room for answers, given up when the disk is full
 
 private:
     std::filesystem::path state_dir_;

@@ -74,6 +74,16 @@ policy::result<std::optional<std::string>> read_file(const std::filesystem::path
     return read_opened(file, limit, path.string());
 }
 
+policy::result<std::optional<std::string>> read_own_file(const std::filesystem::path& path, std::size_t limit)
+{
+    const descriptor file(open(path.c_str(), read_flags | O_NOFOLLOW));
+    struct stat facts;
+    if (file && (fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != geteuid() ||
+                 facts.st_nlink != 1 || (facts.st_mode & 077) != 0))
+        return std::optional<std::string>();
+    return read_opened(file, limit, path.string());
+}
+
 policy::result<std::optional<std::string>> read_link(const directory& where, const std::string& name)
 {
     std::string target(PATH_MAX, '\0');

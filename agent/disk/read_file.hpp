@@ -20,6 +20,10 @@ namespace disk {
 [[nodiscard]] policy::result<std::optional<std::string>> read_file(const directory&, const std::string& name,
                                                                    std::size_t limit);
 
+// A file that we alone can have written, by its path; none also: another one of this name.
+[[nodiscard]] policy::result<std::optional<std::string>> read_own_file(const std::filesystem::path&,
+                                                                       std::size_t limit);
+
 // Somebody's file, e.g. one that the configuration names; links are followed.
 [[nodiscard]] policy::result<std::optional<std::string>> read_file(const std::filesystem::path&,
                                                                    std::size_t limit);

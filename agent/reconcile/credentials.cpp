@@ -2,6 +2,7 @@
 
 #include "agent/disk/atomic_file.hpp"
 #include "agent/disk/ownership.hpp"
+#include "agent/disk/state_database.hpp"
 #include "agent/io/async.hpp"
 #include "agent/io/crash_point.hpp"
 #include "agent/io/log.hpp"
@@ -109,15 +110,20 @@ void note(credential_record& record, const policy::result<void>& outcome, policy
     record.wanted = std::move(wanted);
 }
 
+io::task<void> save(credential_ports& ports, const std::string& name, const credential_record& record)
+{
+    disk::change what;
+    what.credentials[name] = record;
+    co_return co_await ports.store.commit(std::move(what));
+}
+
 io::awaitable<policy::result<void>> keep_one(credential_ports& ports, const desired_credential& c,
                                              bool fetch_now, credential_record& record)
 {
     policy::result<void> outcome;
     if (fetch_now) outcome = co_await fetch_one(ports, c, record);
     // What changed is on record before the hooks run: a crash repeats them.
-    if (outcome && record.hooks_pending)
-        outcome = co_await io::offload(
-            ports.pool, [&] { return disk::save_credential_record(ports.paths, c.name, record); });
+    if (outcome && record.hooks_pending) outcome = co_await save(ports, c.name, record);
     if (outcome) outcome = co_await run_hooks(ports, c, record);
     co_return outcome;
 }
@@ -150,8 +156,9 @@ std::vector<credential_outlook> look_at_credentials(const policy::desired_state&
                                                     const disk::paths& paths, policy::instant now)
 {
     std::vector<credential_outlook> all;
+    auto records = disk::state_database::load_credentials(paths);
     for (const auto& c : desired.credentials)
-        all.push_back(outlook_of(c, disk::load_credential_record(paths, c.name), now));
+        all.push_back(outlook_of(c, records[c.name], now));
     return all;
 }
 
@@ -168,8 +175,9 @@ io::awaitable<credentials_outcome> keep_credentials(credential_ports ports, poli
                                                     fetch which)
 {
     credentials_outcome outcome;
+    auto records = disk::state_database::load_credentials(ports.paths);
     for (const auto& c : desired.credentials) {
-        auto record = disk::load_credential_record(ports.paths, c.name);
+        auto record = records[c.name];
         const auto before = record;
         const bool due = which == fetch::all ||
                          policy::fetch_due_at(c, credential_facts_of(c, record)) <= ports.clock.now();
@@ -183,8 +191,7 @@ io::awaitable<credentials_outcome> keep_credentials(credential_ports ports, poli
                 io::log(io::severity::warning, io::events::credential_failed, {"", c.name},
                         kept.error().context);
             if (record != before) {
-                auto saved = co_await io::offload(
-                    ports.pool, [&] { return disk::save_credential_record(ports.paths, c.name, record); });
+                auto saved = co_await save(ports, c.name, record);
                 if (!saved) outcome.failed.emplace(c.name, saved.error());
             }
         }

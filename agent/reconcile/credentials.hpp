@@ -1,7 +1,8 @@
 #pragma once
 
 #include "agent/deploy/hooks.hpp"
-#include "agent/disk/credential_record.hpp"
+#include "agent/disk/paths.hpp"
+#include "agent/disk/store.hpp"
 #include "agent/io/clock.hpp"
 #include "agent/platform/catalog_client.hpp"
 #include "policy/credential.hpp"
@@ -22,6 +23,7 @@ struct credential_ports {
     io::clock& clock;
     platform::catalog_client& catalog;
     deploy::hooks& hooks;
+    disk::store& store;
     disk::paths paths;
     boost::asio::any_io_executor pool;
 };

@@ -35,7 +35,7 @@ io::task<void> executor::perform(policy::action a)
 {
     using policy::action_kind;
     if (sends_change(a.kind)) {
-        auto room = co_await io::offload(pool(), [&] { return world_.outside().store.make_room(); });
+        auto room = co_await world_.outside().store.make_room();
         const auto whose = a.name.user.empty() ? a.name.exposure : a.name.text();
         if (!room) co_return policy::with_context(whose + ": nothing is sent", room.error());
     }
@@ -105,10 +105,7 @@ io::task<void> executor::note(const policy::action& a)
             break;
     }
     io::log(io::severity::info, io::events::noted, {a.name.exposure, a.name.user, a.generation}, a.sentence);
-    auto saved = co_await world_.save(a.name);
-    if (!saved || a.kind != action_kind::discard) co_return saved;
-    co_return co_await io::offload(
-        pool(), [&] { return world_.outside().store.erase_generation(a.name, a.generation); });
+    co_return co_await world_.save(a.name);
 }
 
 policy::business_group group_for(const policy::desired_exposure& exposure,

@@ -158,8 +158,7 @@ io::task<void> executor::retire(const policy::action& a)
     if (user.generations.size() == 1) user.retire_now = false;
     if (auto saved = co_await world_.save(a.name); !saved) co_return saved.error();
     io::crash_point("retire.recorded");
-    co_return co_await io::offload(pool(),
-                                   [&] { return world_.outside().store.erase_generation(a.name, g.id); });
+    co_return policy::result<void>();
 }
 
 io::task<void> executor::remove(const policy::action& a)
@@ -188,10 +187,14 @@ io::task<void> executor::forget(const policy::action& a)
         if (!user.entry.directory.empty() && !user.current.empty())
             if (auto left = outside.publisher.unpublish(user.entry.directory, ids); !left)
                 return left.error();
-        return outside.store.erase(a.name);
+        return {};
     });
-    if (gone) world_.stored().users.erase(a.name);
-    co_return gone;
+    if (!gone) co_return gone;
+    disk::change what;
+    what.forgotten.push_back(a.name);
+    auto forgotten = co_await outside.store.commit(std::move(what));
+    if (forgotten) world_.stored().users.erase(a.name);
+    co_return forgotten;
 }
 
 }  // namespace reconcile

@@ -127,12 +127,6 @@ io::task<void> executor::issue(const policy::action& a)
 
     const auto instance = world_.exposure_record(exposure).where.instance_id;
     auto fresh = describe_generation(*key, exposure, want, instance, world_.stored().owner, now());
-    auto kept = co_await io::offload(pool(), [&] {
-        return world_.outside().store.write_generation(a.name, fresh.id, key->pem, key->csr_pem);
-    });
-    if (!kept) co_return kept.error();
-    io::crash_point("issue.key-kept");
-
     auto& user = world_.user(a.name);
     user.generations.push_back(fresh);
     std::erase_if(user.creations,
@@ -144,7 +138,9 @@ io::task<void> executor::issue(const policy::action& a)
     user.held.clear();
     user.blocked.reset();
     user.deploy_reason = policy::word_of(a.why);
-    if (auto saved = co_await world_.save(a.name); !saved) {
+    disk::change what;
+    what.keys.push_back({a.name, fresh.id, std::move(key->pem), key->csr_pem});
+    if (auto saved = co_await world_.save(a.name, std::move(what)); !saved) {
         std::erase_if(world_.user(a.name).generations,
                       [&](const policy::generation& g) { return g.id == fresh.id; });
         co_return saved.error();
@@ -238,11 +234,8 @@ io::task<void> executor::collect(const policy::action& a)
     std::string pem = chain->leaf.pem();
     for (const auto& issuer : chain->rest)
         pem += issuer.pem();
-    auto kept = co_await io::offload(
-        pool(), [&] { return world_.outside().store.write_certificate(a.name, g.id, pem); });
-    if (!kept) co_return kept.error();
-    io::crash_point("collect.certificate-kept");
-
+    disk::change what;
+    what.certificates.push_back({a.name, g.id, std::move(pem)});
     auto& record = generation(a);
     record.certificate = facts_of(chain->leaf.facts, detail->user);
     record.collected_at = now();
@@ -252,7 +245,7 @@ io::task<void> executor::collect(const policy::action& a)
     io::log(io::severity::info, io::events::issued, {a.name.exposure, a.name.user, g.id},
             a.name.text() + ": certificate " + record.certificate->serial + " issued, valid until " +
                 policy::format_utc(record.certificate->expiry()));
-    co_return co_await world_.save(a.name);
+    co_return co_await world_.save(a.name, std::move(what));
 }
 
 }  // namespace reconcile

@@ -1,3 +1,4 @@
+#include "agent/io/async.hpp"
 #include "agent/reconcile/execute.hpp"
 #include "policy/limits.hpp"
 
@@ -6,17 +7,23 @@ namespace {
 
 using deploy::proof_verdict;
 
-deploy::proof_request proof_of(const policy::desired_exposure& exposure, const policy::generation& g,
-                               const std::string& user, const std::filesystem::path& directory)
+// Reads the pair. Blocks: for the pool.
+policy::result<deploy::proof_request> proof_of(disk::store& store, const policy::desired_exposure& exposure,
+                                               const policy::generation& g, const std::string& user)
 {
-    return {.exposure = exposure.name,
-            .user = user,
-            .broker = exposure.broker,
-            .broker_ca_file = exposure.broker_ca_file,
-            .topic = exposure.topic,
-            .consumer_group = g.sent.consumer_group,
-            .key_file = directory / "key.pem",
-            .certificate_file = directory / "certificate.pem"};
+    const policy::user_name name{exposure.name, user};
+    auto key = store.read_key(name, g.id);
+    if (!key) return key.error();
+    auto certificate = store.read_certificate(name, g.id);
+    if (!certificate) return certificate.error();
+    return deploy::proof_request{.exposure = exposure.name,
+                                 .user = user,
+                                 .broker = exposure.broker,
+                                 .broker_ca_file = exposure.broker_ca_file,
+                                 .topic = exposure.topic,
+                                 .consumer_group = g.sent.consumer_group,
+                                 .key_pem = std::move(*key),
+                                 .certificate_pem = std::move(*certificate)};
 }
 
 // What the broker says of the pair in use, and what becomes of it: always that it stays.
@@ -58,8 +65,10 @@ io::task<void> executor::prove(const policy::action& a)
     const auto exposure = *world_.exposure(a.name.exposure);
     auto& outside = world_.outside();
     const auto g = generation(a);
-    auto answer = co_await outside.proof.ask(
-        proof_of(exposure, g, a.name.user, outside.store.generation_directory(a.name, g.id)));
+    auto request =
+        co_await io::offload(pool(), [&] { return proof_of(outside.store, exposure, g, a.name.user); });
+    if (!request) co_return request.error();
+    auto answer = co_await outside.proof.ask(std::move(*request));
     if (!answer) co_return answer.error();
 
     const auto* current = world_.user(a.name).find(world_.user(a.name).current);
@@ -76,8 +85,9 @@ io::task<void> executor::prove(const policy::action& a)
 
     policy::result<deploy::proof_answer> in_use = policy::failure{};
     if (current) {
-        const auto directory = outside.store.generation_directory(a.name, current->id);
-        in_use = co_await outside.proof.ask(proof_of(exposure, *current, a.name.user, directory));
+        auto pair = co_await io::offload(
+            pool(), [&] { return proof_of(outside.store, exposure, *current, a.name.user); });
+        if (pair) in_use = co_await outside.proof.ask(std::move(*pair));
     }
     const bool interactive = g.collected_at && now() - *g.collected_at < policy::limits::probe_patience;
     co_return not_proven(a.name, g.sent.common_name, *answer, of_pair_in_use(current, in_use), interactive);

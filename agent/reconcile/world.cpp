@@ -117,19 +117,19 @@ policy::stored_exposure& world::exposure_record(const policy::desired_exposure& 
     return record;
 }
 
-// A closure that owns what it captures must not be a temporary of a co_await (g++ 12 moves it bit by bit).
-io::task<void> world::save(policy::user_name name)
+io::task<void> world::save(policy::user_name name, disk::change what)
 {
     const auto found = stored_.users.find(name);
     if (found == stored_.users.end()) co_return policy::result<void>();
-    const auto record = found->second;
-    co_return co_await io::offload(outside_.pool, [&] { return outside_.store.save(record); });
+    what.users.push_back(found->second);
+    co_return co_await outside_.store.commit(std::move(what));
 }
 
 io::task<void> world::save_exposure(std::string name)
 {
-    const auto record = stored_.exposures.at(name);
-    co_return co_await io::offload(outside_.pool, [&] { return outside_.store.save(record); });
+    disk::change what;
+    what.exposures.push_back(stored_.exposures.at(name));
+    co_return co_await outside_.store.commit(std::move(what));
 }
 
 }  // namespace reconcile

@@ -71,8 +71,9 @@ public:
     policy::stored_user& user(const policy::user_name&);
     policy::stored_exposure& exposure_record(const policy::desired_exposure&);
 
-    // On stable storage when it returns.
-    io::task<void> save(policy::user_name);
+    // On stable storage when it returns, with whatever else belongs to the step: one transaction.
+    io::task<void> save(policy::user_name name) { return save(std::move(name), disk::change()); }
+    io::task<void> save(policy::user_name, disk::change);
     io::task<void> save_exposure(std::string name);
 
 private:

@@ -4,9 +4,8 @@
 #include "agent/deploy/hooks_runner.hpp"
 #include "agent/deploy/spooled_hooks.hpp"
 #include "agent/disk/file_publisher.hpp"
-#include "agent/disk/file_store.hpp"
+#include "agent/disk/state_database.hpp"
 #include "agent/disk/state_directory.hpp"
-#include "agent/disk/token_file.hpp"
 #include "agent/io/environment.hpp"
 #include "agent/io/http_client.hpp"
 #include "agent/io/log.hpp"
@@ -41,27 +40,21 @@ std::filesystem::path runtime_directory()
 // The token record's text on disk: the platform room does not know the disk.
 class tokens_on_disk final : public platform::token_store {
 public:
-    tokens_on_disk(disk::paths where, const disk::file_store& store)
-        : file_(std::move(where), runtime_directory()), store_(store)
-    {
-    }
+    explicit tokens_on_disk(disk::state_database& kept) : kept_in_(kept) {}
 
     policy::result<std::optional<platform::stored_tokens>> load() override
     {
-        auto kept = file_.load();
+        auto kept = kept_in_.load_tokens();
         if (!kept) return kept.error();
         if (!*kept) return std::optional<platform::stored_tokens>();
-        const auto copied = store_.is_copied();
-        if (!copied) return copied.error();
         return std::optional(platform::stored_tokens{
-            .text = std::move((*kept)->text), .in_place = (*kept)->in_place, .copied = *copied});
+            .text = std::move((*kept)->text), .in_place = (*kept)->in_place, .copied = (*kept)->copied});
     }
-    policy::result<void> save(const crypto::secret& text) override { return file_.save(text); }
-    policy::result<void> make_room() override { return file_.make_room(); }
+    policy::result<void> save(const crypto::secret& text) override { return kept_in_.save_tokens(text); }
+    policy::result<void> make_room() override { return kept_in_.make_room_now(); }
 
 private:
-    disk::token_file file_;
-    const disk::file_store& store_;
+    disk::state_database& kept_in_;
 };
 
 // At least four, whatever the cores: they wait for fsync, which a file system does for several at once.
@@ -115,8 +108,8 @@ struct application::parts {
           process(stop),
           http(desired->network, io::read_proxy_environment(), stop),
           secrets(process, pool.get_executor(), platform::own_environment()),
-          store(paths),
-          token_store(paths, store),
+          store(paths, runtime_directory()),
+          token_store(store),
           hooks(make_hooks(options.spool, process, clock)),
           proof(process)
     {
@@ -132,7 +125,7 @@ struct application::parts {
     io::process_posix process;
     io::http_client http;
     platform::secret_reader secrets;
-    disk::file_store store;
+    disk::state_database store;
     tokens_on_disk token_store;
     disk::file_publisher publisher;
     std::unique_ptr<deploy::hooks> hooks;
@@ -178,7 +171,7 @@ policy::result<void> application::take_state_directory()
     auto lock = disk::state_lock::acquire(parts_->paths);
     if (!lock) return lock.error();
     parts_->lock.emplace(std::move(*lock));
-    return parts_->store.remember_installation();
+    return parts_->store.open();
 }
 
 void application::run(io::awaitable<void> work)
@@ -273,7 +266,7 @@ platform::exposure_api& application::api()
     return *parts_->api;
 }
 
-disk::file_store& application::store()
+disk::state_database& application::store()
 {
     return parts_->store;
 }

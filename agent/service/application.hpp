@@ -17,7 +17,7 @@
 // The real ports, wired together once for one configuration: what every verb that does something runs in.
 
 namespace disk {
-class file_store;
+class state_database;
 }
 
 namespace platform {
@@ -68,7 +68,7 @@ public:
     deploy::hooks& hooks();
     platform::api_channel& channel();
     platform::exposure_api& api();
-    disk::file_store& store();
+    disk::state_database& store();
     platform::access_tokens& tokens();
     platform::oauth_tokens* oauth();  // null: the access token comes from elsewhere
     io::task<platform::login_status> login_status();

@@ -1,6 +1,6 @@
 #include "agent/service/daemon.hpp"
 
-#include "agent/disk/agent_record.hpp"
+#include "agent/disk/state_database.hpp"
 #include "agent/io/async.hpp"
 #include "agent/io/environment.hpp"
 #include "agent/io/log.hpp"

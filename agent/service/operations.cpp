@@ -1,5 +1,6 @@
 #include "agent/service/operations.hpp"
 
+#include "agent/disk/state_database.hpp"
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
 #include "agent/platform/oauth.hpp"
@@ -311,7 +312,8 @@ io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app,
     if (desired.credentials.empty() || app.world().stored().cloned)
         co_return reconcile::credentials_outcome{};
     platform::catalog_client catalog(app.channel(), desired.catalog_url);
-    const reconcile::credential_ports ports{app.clock(), catalog, app.hooks(), app.paths(), app.pool()};
+    const reconcile::credential_ports ports{app.clock(), catalog,     app.hooks(),
+                                            app.store(), app.paths(), app.pool()};
     co_return co_await reconcile::keep_credentials(ports, desired, which);
 }
 

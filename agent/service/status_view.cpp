@@ -1,6 +1,6 @@
 #include "agent/service/status_view.hpp"
 
-#include "agent/disk/reserve.hpp"
+#include "agent/disk/state_database.hpp"
 #include "policy/dates.hpp"
 
 #include <boost/json.hpp>

@@ -22,8 +22,8 @@ deploy::proof_request request()
             .broker_ca_file = "/etc/ssl/broker-ca.pem",
             .topic = "logs-orion-123",
             .consumer_group = "siem",
-            .key_file = "/var/lib/exposure-agent/private/key.pem",
-            .certificate_file = "/var/lib/exposure-agent/private/fullchain.pem"};
+            .key_pem = crypto::secret("the key"),
+            .certificate_pem = "the chain"};
 }
 
 struct fixture {
@@ -96,8 +96,8 @@ BOOST_FIXTURE_TEST_CASE(the_request_travels_on_standard_input, fixture)
     const auto sent = boost::json::parse(run.input).as_object();
     BOOST_TEST(sent.at("broker").as_string() == "broker.example.com:9093");
     BOOST_TEST(sent.at("ca_file").as_string() == "/etc/ssl/broker-ca.pem");
-    BOOST_TEST(sent.at("key_file").as_string() == request().key_file);
-    BOOST_TEST(sent.at("certificate_file").as_string() == request().certificate_file);
+    BOOST_TEST(sent.at("key_pem").as_string() == "the key");
+    BOOST_TEST(sent.at("certificate_pem").as_string() == "the chain");
     BOOST_TEST(sent.at("topic").as_string() == "logs-orion-123");
     BOOST_TEST(sent.at("group").as_string() == "siem");
     BOOST_TEST(sent.at("timeout_ms").as_int64() < run.timeout.count());

@@ -209,14 +209,10 @@ BOOST_AUTO_TEST_CASE(paths_are_those_of_the_contract)
     const policy::user_name name{.exposure = "logs", .user = "siem"};
     BOOST_TEST(root.lock() == "/var/lib/exposure-agent/lock");
     BOOST_TEST(root.live(name) == "/var/lib/exposure-agent/live/logs/siem");
-    BOOST_TEST(root.tokens() == "/var/lib/exposure-agent/private/tokens.json");
-    BOOST_TEST(root.key(name, "9f3c2a1b") ==
-               "/var/lib/exposure-agent/private/users/logs/siem/9f3c2a1b/key.pem");
-    BOOST_TEST(root.exposure("logs") == "/var/lib/exposure-agent/private/exposures/logs.json");
+    BOOST_TEST(root.database() == "/var/lib/exposure-agent/private/state.db");
     for (const std::string bad : {"", ".", "..", "../a", "a/b", "a\n"}) {
         BOOST_CHECK_THROW((void)root.live({.exposure = bad, .user = "u"}), std::invalid_argument);
-        BOOST_CHECK_THROW((void)root.key(name, bad), std::invalid_argument);
-        BOOST_CHECK_THROW((void)root.credential("../" + bad), std::invalid_argument);
+        BOOST_CHECK_THROW((void)root.live({.exposure = "e", .user = bad}), std::invalid_argument);
     }
 }
 

@@ -1,4 +1,3 @@
-#include "agent/disk/file_store.hpp"
 #include "tests/agent/disk_publication.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -246,51 +245,6 @@ BOOST_AUTO_TEST_CASE(of_a_withdrawal)
             check_current({two}, true);
             BOOST_TEST(unpublish());
             BOOST_TEST(!fs::exists(path("tls")));
-        });
-}
-
-BOOST_AUTO_TEST_CASE(of_a_life_in_the_private_store)
-{
-    const policy::user_name name = {"logs", "siem-forwarder"};
-    disk::file_store store(disk::paths(temporary.path()), {.owner = "web-01", .machine = "aaaa"});
-    const auto record = [&](std::vector<std::string> ids) {
-        policy::stored_user stored;
-        stored.name = name;
-        for (auto& id : ids)
-            stored.generations.push_back({.id = std::move(id)});
-        return stored;
-    };
-    const auto write = [&](const issued& pair) {
-        return store.write_generation(name, pair.generation, crypto::secret(pair.key), "request").has_value();
-    };
-    const auto rotate = [&] {
-        return write(two) && store.save(record({one.generation, two.generation})) &&
-               store.write_certificate(name, two.generation, two.fullchain()) &&
-               store.erase_generation(name, one.generation) && store.save(record({two.generation}));
-    };
-    const auto prepare = [&] {
-        fs::remove_all(path("private"));
-        fs::create_directory(path("private"));
-        BOOST_REQUIRE(write(one));
-        BOOST_REQUIRE(store.save(record({one.generation})));
-    };
-    at_every_call(prepare, rotate, [&] {
-        auto state = store.load().value();
-        auto& found = state.users.at(name);
-        BOOST_TEST(found.unreadable == "");
-        for (const auto& generation : found.generations)
-            if (generation.id == two.generation)
-                BOOST_TEST(store.read_key(name, two.generation).value().view() == two.key);
-        if (found.find(two.generation) == nullptr) BOOST_TEST(found.find(one.generation)->key_on_disk);
-        if (found.find(two.generation) == nullptr) BOOST_TEST(rotate());
-    });
-    at_every_call(
-        prepare, [&] { return store.erase(name).has_value(); },
-        [&] {
-            const auto state = store.load().value();
-            if (state.users.contains(name)) BOOST_TEST(state.users.at(name).unreadable == "");
-            BOOST_REQUIRE(store.erase(name));
-            BOOST_TEST(store.load().value().users.empty());
         });
 }
 

@@ -1,16 +1,20 @@
-#include "agent/disk/file_store.hpp"
-#include "agent/disk/stored_json.hpp"
-#include "agent/disk/token_file.hpp"
+#include "agent/disk/state_database.hpp"
 #include "tests/agent/disk_support.hpp"
+#include "tests/support/run_coroutine.hpp"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <csignal>
 #include <fstream>
+#include <sqlite3.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
 
-// The private store: what is saved is found again, and what cannot be read blocks its user alone.
+// The private store: what is committed is found again, all of it or nothing, and nothing replaces a database
+// that cannot be used.
 
 namespace {
 
@@ -19,14 +23,34 @@ using policy::errc;
 
 const policy::user_name siem = {"logs", "siem-forwarder"};
 const policy::user_name audit = {"logs", "audit"};
-const disk::agent_record here_on_web_01 = {.owner = "web-01", .machine = "aaaa"};
+const disk::installation here_on_web_01 = {.owner = "web-01", .machine = "aaaa"};
+const std::string pem = "-----BEGIN PRIVATE KEY-----\n";
+
+policy::instant at(std::int64_t seconds)
+{
+    return policy::instant(policy::duration(seconds));
+}
+
+// Runs SQL on the database behind the program's back.
+void tamper(const fs::path& database, const std::string& sql)
+{
+    sqlite3* handle = nullptr;
+    BOOST_REQUIRE_EQUAL(sqlite3_open(database.c_str(), &handle), SQLITE_OK);
+    BOOST_REQUIRE_EQUAL(sqlite3_exec(handle, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
+    sqlite3_close(handle);
+}
 
 struct store_fixture : scratch {
-    store_fixture() { fs::create_directory(path("private")); }
-
-    disk::file_store opened(disk::agent_record machine = here_on_web_01) const
+    store_fixture()
     {
-        return disk::file_store(where, std::move(machine));
+        fs::create_directory(path("private"));
+        fs::permissions(path("private"), fs::perms::owner_all);
+        BOOST_REQUIRE(store.open());
+    }
+
+    disk::state_database other(disk::installation machine = here_on_web_01) const
+    {
+        return disk::state_database(where, {}, std::move(machine));
     }
 
     policy::stored_user user_with(const policy::user_name& name, const std::vector<std::string>& ids) const
@@ -41,40 +65,161 @@ struct store_fixture : scratch {
         return user;
     }
 
+    static policy::result<void> commit(disk::state_database& to, disk::change what)
+    {
+        return support::run_coroutine(to.commit(std::move(what)));
+    }
+
+    policy::result<void> save(const policy::stored_user& user)
+    {
+        disk::change what;
+        what.users.push_back(user);
+        return commit(store, std::move(what));
+    }
+
+    policy::result<void> save_key(const policy::stored_user& user, const std::string& id,
+                                  const std::string& key = pem)
+    {
+        disk::change what;
+        what.users.push_back(user);
+        what.keys.push_back({user.name, id, crypto::secret(std::string_view(key)), "request of " + id});
+        return commit(store, std::move(what));
+    }
+
+    policy::result<void> save_certificate(const policy::user_name& name, const std::string& id,
+                                          const std::string& text)
+    {
+        disk::change what;
+        what.certificates.push_back({name, id, text});
+        return commit(store, std::move(what));
+    }
+
     // A user with one generation, key and record on disk.
     policy::stored_user written(const policy::user_name& name, const std::string& id)
     {
         auto user = user_with(name, {id});
-        BOOST_REQUIRE(store.write_generation(name, id, crypto::secret("key of " + id), "request of " + id));
-        BOOST_REQUIRE(store.save(user));
+        BOOST_REQUIRE(save_key(user, id));
         return user;
     }
 
     policy::stored_state loaded() { return store.load().value(); }
 
     disk::paths where{temporary.path()};
-    disk::file_store store = opened();
+    disk::state_database store{where, {}, here_on_web_01};
 };
+
+// Every member of a record that is stored is set, so that one that is forgotten is seen.
+policy::stored_user full_user()
+{
+    policy::stored_user user;
+    user.name = siem;
+    user.entry = {
+        .retire_after = policy::duration(5),
+        .directory = "/etc/siem",
+        .hooks = {{.what = policy::hook::kind::restart, .unit = "a.service", .timeout = policy::duration(7)},
+                  {.argv = {"/bin/x", "--quietly"}}}};
+    policy::generation g{
+        .id = "9f3c2a1b",
+        .fingerprint = "ab",
+        .where = {"https://les.example.com", policy::variant::health, "t", "i"},
+        .sent = {"cn", "d", "c", "g", policy::key_type::ecdsa_p384, policy::csr_encoding::der},
+        .created_at = at(1),
+        .submitted_at = at(2),
+        .answered = true,
+        .remote_id = "r",
+        .accepted_at = at(3)};
+    g.certificate = {.serial = "0a",
+                     .fingerprint = "cd",
+                     .not_before = at(4),
+                     .not_after = at(5),
+                     .expiration_date = at(6)};
+    g.collected_at = at(7);
+    g.proven = policy::proof::broker;
+    g.proven_at = at(8);
+    g.published_at = at(9);
+    g.deployed_at = at(10);
+    g.missing_since = at(11);
+    g.quarantine = "\xff is no UTF-8";
+    g.abandoned = true;
+    user.generations = {g, {.id = "00112233"}};
+    user.current = "9f3c2a1b";
+    user.previous = "00112233";
+    user.files = {{.name = "key.pem",
+                   .inode = ~0ULL,
+                   .mtime_ns = -1,
+                   .size = 3,
+                   .mode = 0640,
+                   .uid = 4,
+                   .gid = 5,
+                   .digest = "d"}};
+    user.rendered = "f";
+    user.creations = {at(12), at(13)};
+    user.unwanted_since = at(14);
+    user.rotate_asked_at = at(15);
+    user.retire_now = true;
+    user.held = "9f3c2a1b";
+    user.deploy_reason = "due";
+    user.failure = {.count = 2,
+                    .code = errc::disk_full,
+                    .kind = policy::retry::never,
+                    .sentence = "s",
+                    .last = at(16),
+                    .next_attempt = at(17),
+                    .wanted = "w"};
+    user.deploy_failure = user.failure;
+    user.clear_failure = user.failure;
+    user.blocked = {.reason = "paused", .sentence = "why", .since = at(18)};
+    return user;
+}
 
 BOOST_FIXTURE_TEST_SUITE(disk_store, store_fixture)
 
-BOOST_AUTO_TEST_CASE(what_is_saved_is_found_again)
+BOOST_AUTO_TEST_CASE(every_member_comes_back)
 {
-    const auto one = written(siem, "9f3c2a1b");
-    const auto two = written(audit, "00112233");
-    policy::stored_exposure exposure;
-    exposure.name = "logs";
-    exposure.where.instance_id = "instance-1";
-    BOOST_REQUIRE(store.save(exposure));
+    auto user = full_user();
+    disk::change what;
+    what.users.push_back(user);
+    for (const auto& g : user.generations) {
+        what.keys.push_back({siem, g.id, crypto::secret(std::string_view(pem)), "csr"});
+        what.certificates.push_back({siem, g.id, "-----BEGIN CERTIFICATE-----\n"});
+    }
+    policy::stored_exposure exposure{.name = "logs",
+                                     .where = user.generations[0].where,
+                                     .onboarding_since = at(1),
+                                     .failure = user.failure,
+                                     .blocked = user.blocked};
+    what.exposures.push_back(exposure);
+    const disk::credential_record credential{.wanted = "w",
+                                             .updated_at = at(1),
+                                             .fetched_at = at(2),
+                                             .digest = "d",
+                                             .hooks_pending = true,
+                                             .failures = 3,
+                                             .last_error = "e",
+                                             .next_attempt = at(4)};
+    what.credentials["backup"] = credential;
+    what.values["full list"] = "12";
+    const policy::history_event event{.at = at(5),
+                                      .name = siem,
+                                      .generation = "9f3c2a1b",
+                                      .event = "issued",
+                                      .detail = "d",
+                                      .person = true,
+                                      .by = "alice"};
+    what.events.push_back(event);
+    BOOST_REQUIRE(commit(store, std::move(what)));
 
     const auto state = loaded();
-    BOOST_TEST(state.users.size() == 2u);
-    BOOST_TEST((state.users.at(siem) == one));
-    BOOST_TEST((state.users.at(audit) == two));
-    BOOST_TEST(state.exposures.size() == 1u);
+    BOOST_TEST(state.users.size() == 1u);
+    BOOST_TEST((state.users.at(siem) == user));
     BOOST_TEST((state.exposures.at("logs") == exposure));
-    BOOST_TEST(store.read_key(siem, "9f3c2a1b").value().view() == "key of 9f3c2a1b");
-    BOOST_TEST(store.read_csr(siem, "9f3c2a1b").value() == "request of 9f3c2a1b");
+    BOOST_TEST((disk::state_database::load_credentials(where).at("backup") == credential));
+    BOOST_TEST(store.read_value("full list").value().value() == "12");
+    BOOST_TEST((store.history(at(5)).value() == std::vector{event}));
+    BOOST_TEST(store.history(at(6)).value().empty());
+    BOOST_TEST(store.read_key(siem, "9f3c2a1b").value().view() == pem);
+    BOOST_TEST(store.read_csr(siem, "9f3c2a1b").value() == "csr");
+    BOOST_TEST(store.read_certificate(siem, "00112233").value() == "-----BEGIN CERTIFICATE-----\n");
 }
 
 BOOST_AUTO_TEST_CASE(nothing_was_ever_saved)
@@ -84,151 +229,263 @@ BOOST_AUTO_TEST_CASE(nothing_was_ever_saved)
     BOOST_TEST(state.exposures.empty());
     BOOST_TEST(state.owner == "web-01");
     BOOST_TEST(!state.cloned);
+    BOOST_TEST(!store.read_value("never").value());
+    const disk::state_database nowhere(disk::paths(path("nowhere")), {}, here_on_web_01);
+    BOOST_TEST(!nowhere.load_tokens().value());
+    BOOST_TEST(!fs::exists(path("nowhere")));
 }
 
 BOOST_AUTO_TEST_CASE(everything_is_for_the_owner_alone)
 {
-    BOOST_REQUIRE(store.remember_installation());
     written(siem, "9f3c2a1b");
-    BOOST_REQUIRE(store.write_certificate(siem, "9f3c2a1b", "certificate"));
-    BOOST_REQUIRE(disk::token_file(where).save(crypto::secret("token")));
+    BOOST_REQUIRE(store.save_tokens(crypto::secret("token")));
+    BOOST_REQUIRE(store.make_room_now());
     int seen = 0;
-    for (const auto& entry : fs::recursive_directory_iterator(path("private"))) {
-        const auto mode = static_cast<unsigned>(entry.symlink_status().permissions());
-        BOOST_TEST(mode == (entry.is_directory() ? 0700u : 0600u), entry.path().string());
+    for (const auto& entry : fs::directory_iterator(path("private"))) {
+        BOOST_TEST(static_cast<unsigned>(entry.symlink_status().permissions()) == 0600u,
+                   entry.path().string());
         ++seen;
     }
-    BOOST_TEST(seen == 10);
+    BOOST_TEST(seen == 4);  // state.db, its log and index, the reserve
 }
 
-BOOST_AUTO_TEST_CASE(the_look_says_whether_a_key_is_there)
+BOOST_AUTO_TEST_CASE(a_reader_sees_what_was_committed_while_the_writer_is_open)
 {
     written(siem, "9f3c2a1b");
-    BOOST_REQUIRE(store.save(user_with(siem, {"9f3c2a1b", "00000001", "00000002"})));
-    fs::create_directories(where.generation(siem, "00000002"));
-    std::ofstream(where.key(siem, "00000002"));  // empty: no key
-    const auto state = loaded();
-    const auto& found = state.users.at(siem).generations;
-    BOOST_TEST(found.at(0).key_on_disk);
-    BOOST_TEST(!found.at(1).key_on_disk);
-    BOOST_TEST(!found.at(2).key_on_disk);
+    auto reader = other();
+    BOOST_TEST(reader.load().value().users.size() == 1u);
+    written(audit, "00112233");
+    BOOST_TEST(reader.load().value().users.size() == 2u);
 }
 
-BOOST_AUTO_TEST_CASE(a_record_that_did_not_change_is_not_written)
+BOOST_AUTO_TEST_CASE(changes_that_are_ready_together_share_transactions)
 {
-    const auto user = written(siem, "9f3c2a1b");
-    const auto before = look("private/users/logs/siem-forwarder/state.json");
-    BOOST_REQUIRE(store.save(user));
-    const auto after = look("private/users/logs/siem-forwarder/state.json");
-    BOOST_TEST(before.st_ino == after.st_ino);
-    BOOST_TEST(before.st_mtim.tv_nsec == after.st_mtim.tv_nsec);
+    boost::asio::io_context context;
+    int stored = 0;
+    for (int number = 0; number < 50; ++number)
+        boost::asio::co_spawn(
+            context,
+            [](store_fixture& f, int n, int& count) -> io::awaitable<void> {
+                for (int step = 0; step < 4; ++step) {
+                    auto user = f.user_with({"logs", "user-" + std::to_string(n)}, {"9f3c2a1b"});
+                    user.deploy_reason = std::to_string(step);
+                    disk::change what;
+                    what.users.push_back(std::move(user));
+                    const auto done = co_await f.store.commit(std::move(what));
+                    if (done) ++count;
+                }
+            }(*this, number, stored),
+            boost::asio::detached);
+    context.run();
+    BOOST_TEST(stored == 200);
+    BOOST_TEST(store.transactions() < 100);
+    for (const auto& [name, user] : loaded().users)
+        BOOST_TEST(user.deploy_reason == "3");
 }
 
-BOOST_AUTO_TEST_CASE(a_key_without_a_record_was_never_sent)
+BOOST_AUTO_TEST_CASE(a_change_that_cannot_be_stored_takes_no_other_with_it)
 {
-    BOOST_REQUIRE(store.write_generation(siem, "00000001", crypto::secret("key"), "request"));  // crash here
-    BOOST_TEST(loaded().users.empty());
-    BOOST_TEST(fs::exists(where.key(siem, "00000001")));  // a look removes nothing
+    boost::asio::io_context context;
+    std::optional<policy::result<void>> good, bad;
+    const auto start = [&](disk::change what, std::optional<policy::result<void>>& into) {
+        boost::asio::co_spawn(
+            context,
+            [](store_fixture& f, disk::change c,
+               std::optional<policy::result<void>>& r) -> io::awaitable<void> {
+                r = co_await f.store.commit(std::move(c));
+            }(*this, std::move(what), into),
+            boost::asio::detached);
+    };
+    disk::change keyless;  // a key of a user that has no record
+    keyless.keys.push_back({siem, "9f3c2a1b", crypto::secret("k"), "r"});
+    disk::change fine;
+    fine.users.push_back(user_with(audit, {"00112233"}));
+    start(std::move(keyless), bad);
+    start(std::move(fine), good);
+    context.run();
+    check_failure(*bad, errc::disk);
+    BOOST_TEST(bool(*good));
+    BOOST_TEST(loaded().users.contains(audit));
+    BOOST_TEST(!loaded().users.contains(siem));
+}
 
-    written(siem, "00000002");
-    BOOST_TEST(!fs::exists(where.generation(siem, "00000001")));
-    BOOST_REQUIRE(store.write_generation(siem, "00000003", crypto::secret("key"), "request"));  // and here
-    BOOST_REQUIRE(store.write_generation(siem, "00000004", crypto::secret("key"), "request"));
-    BOOST_TEST(fs::exists(where.key(siem, "00000002")));
-    BOOST_TEST(!fs::exists(where.generation(siem, "00000003")));
-    BOOST_TEST(loaded().users.at(siem).generations.size() == 1u);
+BOOST_AUTO_TEST_CASE(damage_is_a_lost_generation)
+{
+    written(siem, "9f3c2a1b");
+    written(audit, "00112233");
+    auto user = user_with(siem, {"9f3c2a1b", "00000001", "00000002"});
+    user.generations[2].certificate.emplace();
+    BOOST_REQUIRE(save(user));                  // 00000001 has no key
+    BOOST_REQUIRE(save_key(user, "00000002"));  // its certificate is missing
+    BOOST_REQUIRE(save_key(user_with(audit, {"00112233"}), "00112233", std::string(200, '\0')));
+    auto state = loaded();
+    BOOST_TEST(state.users.at(siem).generations.at(0).key_on_disk);
+    BOOST_TEST(!state.users.at(siem).generations.at(1).key_on_disk);
+    BOOST_TEST(!state.users.at(siem).generations.at(2).key_on_disk);
+    BOOST_TEST(!state.users.at(audit).generations.at(0).key_on_disk);
+    BOOST_REQUIRE(save_certificate(siem, "00000002", std::string(200, '\0')));
+    BOOST_TEST(!loaded().users.at(siem).generations.at(2).key_on_disk);
+    BOOST_REQUIRE(save_certificate(siem, "00000002", "-----BEGIN CERTIFICATE-----"));
+    state = loaded();
+    BOOST_TEST(state.users.at(siem).generations.at(2).key_on_disk);
+}
+
+BOOST_AUTO_TEST_CASE(a_damaged_record_is_a_new_user_and_nobody_elses_business)
+{
+    for (const char* content :
+         {"{", "", R"({"current":1})", R"({"name":{"exposure":"logs","user":"audit"}})",
+          R"({"name":{"exposure":"logs","user":"siem-forwarder"},"generations":[{"id":"../x"}]})"}) {
+        BOOST_TEST_CONTEXT(content)
+        {
+            written(siem, "9f3c2a1b");
+            written(audit, "00112233");
+            tamper(where.database(),
+                   std::string("UPDATE users SET record = '") + content + "' WHERE user = 'siem-forwarder'");
+            BOOST_TEST(!loaded().users.contains(siem));
+            BOOST_TEST(loaded().users.contains(audit));
+            written(siem, "00000001");
+            BOOST_TEST(loaded().users.at(siem).generations.size() == 1u);
+            check_failure(store.read_key(siem, "9f3c2a1b"), errc::disk);
+        }
+    }
 }
 
 BOOST_AUTO_TEST_CASE(a_generation_comes_and_goes)
 {
     written(siem, "00000001");
-    BOOST_REQUIRE(store.write_certificate(siem, "00000001", "one"));
-    BOOST_REQUIRE(store.write_certificate(siem, "00000001", "two"));
+    BOOST_REQUIRE(save_certificate(siem, "00000001", "one"));
+    BOOST_REQUIRE(save_certificate(siem, "00000001", "two"));
     BOOST_TEST(store.read_certificate(siem, "00000001").value() == "two");
-    BOOST_REQUIRE(store.erase_generation(siem, "00000001"));
-    BOOST_TEST(!fs::exists(where.generation(siem, "00000001")));
-    BOOST_REQUIRE(store.erase_generation(siem, "00000001"));
+    check_failure(store.read_certificate(siem, "00000002"), errc::disk);
+    // the keys of generations that the record does not name are gone with the same transaction
+    BOOST_REQUIRE(save_key(user_with(siem, {"00000002"}), "00000002"));
     check_failure(store.read_certificate(siem, "00000001"), errc::disk);
     check_failure(store.read_key(siem, "00000001"), errc::disk);
-    BOOST_TEST(!loaded().users.at(siem).generations.at(0).key_on_disk);
+    BOOST_TEST(store.read_key(siem, "00000002").value().view() == pem);
 
-    BOOST_REQUIRE(store.erase(siem));
-    BOOST_REQUIRE(store.erase(siem));
+    for (int times = 0; times < 2; ++times) {
+        disk::change what;
+        what.forgotten.push_back(siem);
+        BOOST_REQUIRE(commit(store, std::move(what)));
+    }
     BOOST_TEST(loaded().users.empty());
-    BOOST_TEST(!fs::exists(where.user(siem)));
+    check_failure(store.read_key(siem, "00000002"), errc::disk);
 }
 
-BOOST_AUTO_TEST_CASE(an_unusable_record_blocks_its_user_and_nobody_else)
+BOOST_AUTO_TEST_CASE(history_is_kept_for_two_years)
+{
+    constexpr std::int64_t day = 86400;
+    for (const std::int64_t days : {0, 729, 732}) {
+        disk::change what;
+        what.events.push_back({.at = at(days * day), .name = siem, .event = std::to_string(days)});
+        BOOST_REQUIRE(commit(store, std::move(what)));
+    }
+    const auto kept = store.history(at(0)).value();
+    BOOST_TEST(kept.size() == 2u);
+    BOOST_TEST(kept.at(0).event == "729");
+    BOOST_TEST(kept.at(1).event == "732");
+}
+
+BOOST_AUTO_TEST_CASE(a_database_that_cannot_be_used_stops_the_agent_and_is_left_alone)
 {
     struct row {
         const char* what;
-        const char* content;
+        std::function<void(const fs::path&)> damage;
+        const char* says;
     };
-    const row rows[] = {{"torn", R"({"schema":1,"exposure":"logs","us)"},
-                        {"empty", ""},
-                        {"newer", R"({"schema":2,"exposure":"logs","user":"siem-forwarder"})"},
-                        {"another user's", R"({"schema":1,"exposure":"logs","user":"audit"})"}};
-    for (const auto& [what, content] : rows) {
+    const row rows[] = {
+        {"empty", [](const fs::path& p) { std::ofstream(p, std::ios::trunc); }, "is damaged"},
+        {"zeros", [](const fs::path& p) { std::ofstream(p) << std::string(20000, '\0'); }, "is damaged"},
+        {"not one",
+         [](const fs::path& p) {
+             std::ofstream(p) << "something else, and long enough to be looked at" << std::string(600, 'x');
+         },
+         "is damaged"},
+        {"cut off", [](const fs::path& p) { fs::resize_file(p, 4096); }, "is damaged"},
+        {"newer", [](const fs::path& p) { tamper(p, "PRAGMA user_version=99"); }, "newer exposure-agent"},
+        {"somebody's", [](const fs::path& p) { tamper(p, "PRAGMA user_version=0"); },
+         "not a state database"}};
+    for (const auto& [what, damage, says] : rows) {
         BOOST_TEST_CONTEXT(what)
         {
-            store_fixture one;
-            one.written(siem, "9f3c2a1b");
-            one.written(audit, "00112233");
-            const auto file = one.where.user_state(siem);
-            std::ofstream(file) << content;
-
-            auto state = one.loaded();
-            BOOST_TEST(state.users.at(audit).unreadable.empty());
-            auto& blocked = state.users.at(siem);
-            BOOST_TEST((blocked.name == siem));
-            BOOST_TEST(blocked.unreadable.find(file.string()) != std::string::npos, blocked.unreadable);
-            BOOST_TEST(blocked.unreadable.find("restore it") != std::string::npos, blocked.unreadable);
-
-            // and nothing is written over it
-            check_failure(one.store.save(blocked), errc::disk);
-            check_failure(one.store.write_generation(siem, "00000001", crypto::secret("k"), "r"), errc::disk);
-            BOOST_TEST(one.get("private/users/logs/siem-forwarder/state.json") == content);
-            BOOST_TEST(fs::exists(one.where.key(siem, "9f3c2a1b")));
+            scratch s;
+            fs::create_directory(s.path("private"));
+            const disk::paths there(s.temporary.path());
+            {
+                disk::state_database first(there, {}, here_on_web_01);
+                BOOST_REQUIRE(first.open());
+                disk::change c;
+                c.users.push_back(user_with(siem, {"9f3c2a1b"}));
+                BOOST_REQUIRE(commit(first, std::move(c)));
+            }
+            damage(there.database());
+            const auto before = s.get("private/state.db");
+            disk::state_database again(there, {}, here_on_web_01);
+            const auto opened = again.open();
+            const auto seen = opened ? again.load() : policy::result<policy::stored_state>(opened.error());
+            const auto read = disk::state_database(there, {}, here_on_web_01).load();
+            for (const auto& failed :
+                 {seen ? policy::failure{} : seen.error(), read ? policy::failure{} : read.error()}) {
+                BOOST_TEST((failed.code == errc::disk));
+                BOOST_TEST((failed.kind == policy::retry::never));
+                BOOST_TEST(failed.context.find(says) != std::string::npos, failed.context);
+                BOOST_TEST(failed.context.find("backup") != std::string::npos, failed.context);
+                BOOST_TEST(failed.context.find(there.database().string()) != std::string::npos,
+                           failed.context);
+            }
+            BOOST_TEST((s.get("private/state.db") == before));
         }
     }
 }
 
-BOOST_AUTO_TEST_CASE(a_lost_record_of_a_user_with_certificates_is_no_new_user)
+BOOST_AUTO_TEST_CASE(a_log_without_its_database_is_not_replayed_into_a_new_one)
 {
-    written(siem, "9f3c2a1b");
-    BOOST_REQUIRE(store.write_certificate(siem, "9f3c2a1b", "certificate"));
-    fs::remove(where.user_state(siem));
-    BOOST_TEST(loaded().users.at(siem).unreadable.find("it is missing") != std::string::npos);
-    check_failure(store.write_generation(siem, "00000001", crypto::secret("k"), "r"), errc::disk);
+    fs::create_directory(path("other"));
+    fs::permissions(path("other"), fs::perms::owner_all);
+    fs::create_directory(path("other/private"));
+    put("other/private/state.db-wal", "what a crash left");
+    disk::state_database second(disk::paths(path("other")), {}, here_on_web_01);
+    const auto opened = second.open();
+    check_failure(opened, errc::disk);
+    BOOST_TEST(opened.error().context.find("state.db-wal") != std::string::npos);
+    BOOST_TEST(!fs::exists(path("other/private/state.db")));
 }
 
-BOOST_AUTO_TEST_CASE(an_unusable_exposure_is_reported)
+BOOST_AUTO_TEST_CASE(a_half_made_database_of_a_killed_first_start_is_made_again)
 {
-    policy::stored_exposure exposure;
-    exposure.name = "logs";
-    BOOST_REQUIRE(store.save(exposure));
-    std::ofstream(where.exposure("logs")) << "{";
-    const auto state = loaded();
-    BOOST_TEST(!state.exposures.at("logs").unreadable.empty());
-    check_failure(store.save(state.exposures.at("logs")), errc::disk);
-    BOOST_TEST(get("private/exposures/logs.json") == "{");
+    fs::create_directory(path("other"));
+    fs::permissions(path("other"), fs::perms::owner_all);
+    fs::create_directory(path("other/private"));
+    put("other/private/" + disk::temporary_name("state.db"), "half");
+    put("other/private/" + disk::temporary_name("state.db") + "-journal", "half");
+    disk::state_database second(disk::paths(path("other")), {}, here_on_web_01);
+    BOOST_REQUIRE(second.open());
+    BOOST_TEST(second.load().value().users.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_state_directory_that_is_gone_is_said_at_once)
+{
+    written(siem, "9f3c2a1b");
+    fs::remove_all(path("private"));
+    const auto saved = save(user_with(siem, {"9f3c2a1b"}));
+    check_failure(saved, errc::disk);
+    BOOST_TEST(saved.error().context.find("removed or replaced") != std::string::npos, saved.error().context);
+    check_failure(store.make_room_now(), errc::disk);
+    BOOST_TEST(!fs::exists(path("private")));
 }
 
 BOOST_AUTO_TEST_CASE(the_first_start_is_remembered)
 {
-    BOOST_REQUIRE(store.remember_installation());
-    auto renamed = opened({.owner = "web-02", .machine = "aaaa"});
-    BOOST_REQUIRE(renamed.remember_installation());
+    auto renamed = other({.owner = "web-02", .machine = "aaaa"});
     BOOST_TEST(renamed.load().value().owner == "web-01");
     BOOST_TEST(!renamed.load().value().cloned);
 }
 
 BOOST_AUTO_TEST_CASE(a_copy_on_another_machine_waits_for_takeover)
 {
-    BOOST_REQUIRE(store.remember_installation());
     written(siem, "9f3c2a1b");
-    auto copy = opened({.owner = "web-02", .machine = "bbbb"});
-    BOOST_REQUIRE(copy.remember_installation());
+    auto copy = other({.owner = "web-02", .machine = "bbbb"});
+    BOOST_REQUIRE(copy.open());
     BOOST_TEST(copy.load().value().cloned);
     BOOST_REQUIRE(copy.take_over());
     BOOST_TEST(!copy.load().value().cloned);
@@ -238,27 +495,16 @@ BOOST_AUTO_TEST_CASE(a_copy_on_another_machine_waits_for_takeover)
 
 BOOST_AUTO_TEST_CASE(a_machine_without_an_id_is_nobodys_copy)
 {
-    BOOST_REQUIRE(store.remember_installation());
-    BOOST_TEST(!opened({.owner = "web-01", .machine = ""}).load().value().cloned);
+    BOOST_TEST(!other({.owner = "web-01", .machine = ""}).load().value().cloned);
 }
 
 BOOST_AUTO_TEST_CASE(users_without_the_record_of_whose_they_are_wait_for_takeover)
 {
     written(siem, "9f3c2a1b");
-    BOOST_REQUIRE(store.remember_installation());
+    tamper(where.database(), "DELETE FROM kept WHERE name = 'installation'");
     BOOST_TEST(loaded().cloned);
     BOOST_REQUIRE(store.take_over());
     BOOST_TEST(!loaded().cloned);
-}
-
-BOOST_AUTO_TEST_CASE(an_unusable_agent_record_stops_everything)
-{
-    std::ofstream(where.agent()) << "{";
-    for (const auto& failed : {store.load() ? policy::failure{} : store.load().error(),
-                               store.remember_installation().error(), store.take_over().error()}) {
-        BOOST_TEST((failed.code == errc::disk));
-        BOOST_TEST(failed.context.find(where.agent().string()) != std::string::npos, failed.context);
-    }
 }
 
 BOOST_AUTO_TEST_CASE(the_machine_is_known_by_a_digest)
@@ -286,99 +532,141 @@ BOOST_AUTO_TEST_CASE(a_full_disk_changes_nothing)
     rlimit before;
     getrlimit(RLIMIT_FSIZE, &before);
     rlimit small = before;
-    small.rlim_cur = 1 << 14;
+    small.rlim_cur = static_cast<rlim_t>(fs::file_size(path("private/state.db-wal"))) + (1 << 14);
     setrlimit(RLIMIT_FSIZE, &small);
-    const auto saved = store.save(bigger);
-    const auto key = store.write_generation(siem, "00000001", crypto::secret(std::string(1 << 16, 'k')), "r");
+    const auto saved = save(bigger);
+    const auto key =
+        save_key(user_with(siem, {"9f3c2a1b", "00000001"}), "00000001", std::string(1 << 16, 'k'));
     setrlimit(RLIMIT_FSIZE, &before);
 
     check_failure(saved, errc::disk_full);
     check_failure(key, errc::disk_full);
     BOOST_TEST((loaded().users.at(siem) == user));
-    BOOST_REQUIRE(store.save(bigger));
-    BOOST_REQUIRE(store.write_generation(siem, "00000001", crypto::secret("k"), "r"));
+    BOOST_REQUIRE(save(bigger));
+    BOOST_REQUIRE(save_key(user_with(siem, {"00000001"}), "00000001"));
 }
+
+// A small disk; skipped by name where none can be mounted.
+struct small_disk : scratch {
+    small_disk()
+    {
+        fs::create_directory(path("small"));
+        mounted = geteuid() == 0 && mount("none", path("small").c_str(), "tmpfs", 0, "size=1m") == 0;
+        if (!mounted)
+            BOOST_TEST_MESSAGE("skipped: " << boost::unit_test::framework::current_test_case().p_name
+                                           << ", because nothing can be mounted here");
+        if (mounted) fs::create_directory(path("small/private"));
+    }
+    ~small_disk()
+    {
+        if (mounted) umount2(path("small").c_str(), MNT_DETACH);
+    }
+    void fill(const std::string& name) const { put("small/" + name, std::string(1 << 20, 'x')); }
+
+    bool mounted = false;
+};
 
 BOOST_AUTO_TEST_CASE(an_answer_finds_room_on_a_disk_that_filled_up)
 {
-    if (!is_root()) return;
-    fs::create_directory(path("small"));
-    if (mount("none", path("small").c_str(), "tmpfs", 0, "size=1m") != 0) {
-        BOOST_TEST_MESSAGE(
-            "skipped: an_answer_finds_room_on_a_disk_that_filled_up: nothing can be mounted here");
-        return;
+    const small_disk s;
+    if (!s.mounted) return;
+    const disk::paths there(s.path("small"));
+    disk::state_database full(there, {}, here_on_web_01);
+    BOOST_REQUIRE(full.open());
+    BOOST_TEST(bool(full.make_room_now()));
+    s.fill("of-others");
+    BOOST_TEST(bool(full.make_room_now()));
+    BOOST_TEST(bool(full.save_tokens(crypto::secret(std::string(1 << 17, 'a')))));
+    BOOST_TEST(full.load_tokens().value()->text.view().size() == std::size_t(1) << 17);
+    s.fill("more-of-others");
+    check_failure(full.make_room_now(), errc::disk_full);
+    check_failure(disk::has_room(there), errc::disk_full);
+}
+
+BOOST_AUTO_TEST_CASE(a_full_or_read_only_disk_can_be_read)
+{
+    const small_disk s;
+    if (!s.mounted) return;
+    const disk::paths there(s.path("small"));
+    {
+        disk::state_database first(there, {}, here_on_web_01);
+        BOOST_REQUIRE(first.open());
+        disk::change what;
+        what.users.push_back(user_with(siem, {"9f3c2a1b"}));
+        BOOST_REQUIRE(commit(first, std::move(what)));
     }
-    fs::create_directory(path("small") / "private");
-    const disk::token_file tokens(disk::paths(path("small")));
-    const auto fill = [&](const char* name) {
-        std::ofstream(path("small") / name) << std::string(1 << 20, 'x');
-    };
-    const auto room = tokens.make_room();
-    fill("of-others");
-    const auto in_full = tokens.make_room();
-    const auto saved = tokens.save(crypto::secret("answer"));
-    const auto kept = tokens.load();
-    fill("more-of-others");
-    const auto none = tokens.make_room();
-    umount2(path("small").c_str(), MNT_DETACH);
-    BOOST_TEST(bool(room));
-    BOOST_TEST(bool(in_full));
-    BOOST_TEST(bool(saved));
-    BOOST_TEST(kept.value()->text.view() == "answer");
-    check_failure(none, errc::disk_full);
+    s.fill("of-others");
+    BOOST_TEST(disk::state_database(there, {}, here_on_web_01).load().value().users.size() == 1u);
+    BOOST_REQUIRE_EQUAL(mount("none", s.path("small").c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
+    BOOST_TEST(disk::state_database(there, {}, here_on_web_01).load().value().users.size() == 1u);
+    disk::state_database writer(there, {}, here_on_web_01);
+    const auto opened = writer.open();
+    check_failure(opened, errc::disk);
+    BOOST_TEST(opened.error().context.find("Read-only file system") != std::string::npos,
+               opened.error().context);
 }
 
 BOOST_AUTO_TEST_CASE(tokens_are_kept)
 {
-    const disk::token_file tokens(where);
-    BOOST_TEST(!tokens.load().value());
-    BOOST_REQUIRE(tokens.save(crypto::secret("one")));
-    BOOST_REQUIRE(tokens.save(crypto::secret("two")));
-    BOOST_TEST(tokens.load().value()->text.view() == "two");
-    BOOST_TEST(tokens.load().value()->in_place);
+    BOOST_TEST(!store.load_tokens().value());
+    BOOST_REQUIRE(store.save_tokens(crypto::secret("one")));
+    BOOST_REQUIRE(store.save_tokens(crypto::secret("two")));
+    BOOST_TEST(store.load_tokens().value()->text.view() == "two");
+    BOOST_TEST(store.load_tokens().value()->in_place);
 }
 
-// A directory in the place of the temporary file keeps anything from being written.
-BOOST_AUTO_TEST_CASE(tokens_that_the_state_directory_does_not_take_are_kept_aside)
+std::string shown(const disk::state_database& from)
 {
+    const auto kept = from.load_tokens().value();
+    return kept ? std::string(kept->text.view()) + (kept->in_place ? "" : " aside") : "none";
+}
+
+BOOST_AUTO_TEST_CASE(tokens_that_a_full_disk_refuses_are_kept_aside)
+{
+    const small_disk s;
+    if (!s.mounted) return;
     const fs::path aside = path("runtime");
     fs::create_directory(aside);
-    const fs::path obstacle = path("private") / disk::temporary_name("tokens.json");
-    const disk::token_file tokens(where, aside);
-    const auto shown = [&] {
-        const auto kept = tokens.load().value();
-        return std::string(kept->text.view()) + (kept->in_place ? "" : " aside");
-    };
-    BOOST_REQUIRE(tokens.save(crypto::secret("one")));
-    fs::create_directory(obstacle);
-    const auto refused = tokens.save(crypto::secret("two"));
+    const disk::paths there(s.path("small"));
+    disk::state_database full(there, aside, here_on_web_01);
+    BOOST_REQUIRE(full.open());
+    BOOST_REQUIRE(full.save_tokens(crypto::secret("one")));
+    const std::string big(1 << 17, 'b');
+    s.fill("of-others");
+    const auto refused = full.save_tokens(crypto::secret(std::string_view(big)));
     BOOST_REQUIRE(!refused);
     BOOST_TEST(refused.error().context.find("kept in " + aside.string()) != std::string::npos);
-    BOOST_TEST(shown() == "two aside");
-    BOOST_TEST(!tokens.save(crypto::secret("three")));
-    BOOST_TEST(shown() == "three aside");
+    BOOST_TEST((shown(full) == big + " aside"));
     const auto kept = fs::directory_iterator(aside)->path();
     BOOST_TEST((fs::status(kept).permissions() == (fs::perms::owner_read | fs::perms::owner_write)));
-    BOOST_TEST(disk::token_file(where).load().value()->text.view() == "one");
+    BOOST_TEST(shown(disk::state_database(there, {}, here_on_web_01)) == "one");
+
+    // what somebody else could have put there is nobody's token
+    fs::permissions(kept, fs::perms::owner_read | fs::perms::others_read);
+    BOOST_TEST(shown(full) == "one");
+    fs::permissions(kept, fs::perms::owner_read | fs::perms::owner_write);
+    fs::copy(kept, path("planted"));
+    if (chown(kept.c_str(), 65534, 65534) == 0) BOOST_TEST(shown(full) == "one");
+    fs::remove(kept);
+    fs::copy(path("planted"), kept);
 
     // a kill between the writing of the one and the removal of the other
-    fs::copy(kept, path("out-of-date"));
-    fs::remove(obstacle);
-    BOOST_REQUIRE(tokens.save(crypto::secret("four")));
+    fs::remove(s.path("small/of-others"));
+    BOOST_REQUIRE(full.save_tokens(crypto::secret("four")));
     BOOST_TEST(fs::is_empty(aside));
-    fs::copy(path("out-of-date"), kept);
-    BOOST_TEST(shown() == "four");
+    fs::copy(path("planted"), kept);
+    BOOST_TEST(shown(full) == "four");
 }
 
-BOOST_AUTO_TEST_CASE(tokens_are_kept_aside_when_there_were_none)
+BOOST_AUTO_TEST_CASE(tokens_without_a_second_place_are_lost_with_a_sentence)
 {
+    fs::remove_all(path("private"));
     fs::create_directory(path("runtime"));
-    fs::create_directory(path("private") / disk::temporary_name("tokens.json"));
-    const disk::token_file tokens(where, path("runtime"));
-    BOOST_TEST(!tokens.save(crypto::secret("one")));
-    BOOST_TEST(tokens.load().value()->text.view() == "one");
-    BOOST_TEST(!disk::token_file(where, path("missing")).save(crypto::secret("two")));
-    BOOST_TEST(!disk::token_file(where, path("missing")).load().value());
+    disk::state_database lost(where, path("runtime"), here_on_web_01);
+    BOOST_TEST(!lost.save_tokens(crypto::secret("one")));  // never opened
+    BOOST_TEST(shown(lost) == "one aside");
+    BOOST_TEST(
+        !disk::state_database(where, path("missing"), here_on_web_01).save_tokens(crypto::secret("two")));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -13,6 +13,7 @@ import pathlib
 import shutil
 import signal
 import socket
+import sqlite3
 import ssl
 import subprocess
 import tempfile
@@ -406,6 +407,38 @@ class Agent:
     def private_files(self):
         return [path for path in (self.state_dir / "private").rglob("*") if path.is_file()]
 
+    @property
+    def state_database(self):
+        return self.state_dir / "private" / "state.db"
+
+    def change_state(self, sql, *values):
+        """Changes the private store behind the program's back."""
+        with contextlib.closing(sqlite3.connect(self.state_database)) as connection, connection:
+            connection.execute(sql, values)
+
+    def stored(self, sql, *values):
+        """Rows of the private store; of a copy, because the disk may be full and the program running."""
+        if not self.state_database.exists():
+            return []
+        for _ in range(10):
+            with tempfile.TemporaryDirectory() as directory, contextlib.suppress(sqlite3.Error, OSError):
+                for name in ("state.db-wal", "state.db"):
+                    if (self.state_database.parent / name).exists():
+                        shutil.copy(self.state_database.parent / name, directory)
+                copy = pathlib.Path(directory) / "state.db"
+                with contextlib.closing(sqlite3.connect(copy)) as connection:
+                    return connection.execute(sql, values).fetchall()
+        raise AssertionError(f"{self.state_database} cannot be read")
+
+    def private_keys(self):
+        """(exposure/user, PEM) of every generation."""
+        return [(f"{exposure}/{user}", key.decode()) for exposure, user, key in
+                self.stored("SELECT exposure, user, key FROM generations")]
+
+    def stored_tokens(self):
+        """The token record's text; empty: there is none."""
+        return "".join(value.decode() for (value,) in self.stored("SELECT value FROM kept WHERE name = 'tokens'"))
+
 
 class Published:
     """A user's output directory."""
@@ -452,6 +485,9 @@ def footprint(directory):
     found = {}
     for path in sorted(pathlib.Path(directory).rglob("*")):
         status = path.lstat()
+        if path.name == "private":  # SQLite's log and index come and go in it
+            found[str(path.relative_to(directory))] = (status.st_ino, oct(status.st_mode))
+            continue
         found[str(path.relative_to(directory))] = (status.st_ino, status.st_mtime_ns, oct(status.st_mode))
     return found
 

@@ -21,7 +21,7 @@ NO_POINTS = 77  # ctest: skipped
 PATIENCE = 3  # looks, a settle time apart, for replaced users to go
 OFTEN = 4  # a point that is passed more often than this is a place to die in the middle, too
 BEHAVIOUR = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
-INTENT, SENT, RECEIVED, KEPT = "token.intent.saved", "http.send.after", "token.answer.received", "disk.rename.after"
+INTENT, SENT, RECEIVED, KEPT = "token.intent.saved", "http.send.after", "token.answer.received", "disk.commit.after"
 CODE_INTENT = "login.code.saved"
 LOGIN_ENDS = ("login.answer.saved", "token.answer.saved")
 

@@ -723,11 +723,8 @@ class SecretTest(IdentityCase):
             elif isinstance(value, str) and key in ("access_token", "refresh_token") and value:
                 found.add(value)
 
-        for path in agent.private_files():
-            try:
-                walk(json.loads(path.read_text()))
-            except ValueError:
-                continue
+        if agent.stored_tokens():
+            walk(json.loads(agent.stored_tokens()))
         return found
 
     def key_lines(self, agent):

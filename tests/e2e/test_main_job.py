@@ -307,7 +307,7 @@ class LifeOfAUserTest(MainJobCase):
         self.assertEqual((self.remote("logs/gone"), self.count("delete_user")), ([], 1))
         self.assertEqual([u["name"] for u in agent.status()["users"]], ["kept"])
         self.assertFalse(agent.published("gone").directory.exists() and any(agent.published("gone").directory.iterdir()))
-        self.assertEqual([p for p in agent.private_files() if "gone" in str(p) and p.name == "key.pem"], [])
+        self.assertEqual([name for name, _ in agent.private_keys()], ["logs/kept"])
 
     def test_removed_after_a_while_and_named_again(self):
         entry = user("siem", rotation={"retire_after": "1h"})
@@ -598,12 +598,9 @@ class OutputTest(MainJobCase):
     def secrets_of(self, agent):
         """The client secret, every long text of the token store, and the lines of every key."""
         found = {harness.CLIENT_SECRET}
-        for path in agent.private_files():
-            text = path.read_text()
-            if path.name == "key.pem":
-                found.update(line for line in text.splitlines() if len(line) > 20 and "-----" not in line)
-            if path.name == "tokens.json":
-                found.update(t for t in re.findall(r'token"\s*:\s*"([^"]{12,})"', text))
+        for _, text in agent.private_keys():
+            found.update(line for line in text.splitlines() if len(line) > 20 and "-----" not in line)
+        found.update(t for t in re.findall(r'token"\s*:\s*"([^"]{12,})"', agent.stored_tokens()))
         return found
 
 

@@ -99,8 +99,8 @@ class ProbeTest(unittest.TestCase):
                               timeout=TIMEOUT_MS / 1000 + 10)
 
     def ask(self, broker, **change):
-        request = {"broker": broker, "ca_file": str(self.ca), "key_file": str(self.pair[0]),
-                   "certificate_file": str(self.pair[1]), "topic": "logs-orion-123", "group": "siem",
+        request = {"broker": broker, "ca_file": str(self.ca), "key_pem": self.pair[0].read_text(),
+                   "certificate_pem": self.pair[1].read_text(), "topic": "logs-orion-123", "group": "siem",
                    "timeout_ms": TIMEOUT_MS, **change}
         return self.run_probe(json.dumps(request))
 
@@ -177,7 +177,7 @@ class ProbeTest(unittest.TestCase):
             self.assertEqual(json.loads(self.ask(broker).stdout)["verdict"], "unreachable")
 
     def test_a_request_that_makes_no_sense(self):
-        good = {"broker": "localhost:1", "key_file": "k", "certificate_file": "c", "topic": "t", "group": "g"}
+        good = {"broker": "localhost:1", "key_pem": "k", "certificate_pem": "c", "topic": "t", "group": "g"}
         wrong = ["", "[]", "{", "null", "x" * (1 << 20), json.dumps({**good, "timeout_ms": 0}),
                  json.dumps({**good, "timeout_ms": "long"}), json.dumps({**good, "ca_file": ""})]
         wrong += [json.dumps({k: v for k, v in good.items() if k != missing}) for missing in good]
@@ -189,14 +189,12 @@ class ProbeTest(unittest.TestCase):
 
     def test_files_that_cannot_be_used(self):
         _, other_certificate = issue(self.directory, self.ca, "another", "clientAuth")
-        garbage = self.directory / "garbage"
-        garbage.write_text("garbage")
-        for change in ({"key_file": "/nowhere"}, {"certificate_file": str(garbage)}, {"ca_file": "/nowhere"},
-                       {"certificate_file": str(other_certificate)}):
+        for change in ({"key_pem": "garbage"}, {"certificate_pem": "garbage"}, {"ca_file": "/nowhere"},
+                       {"certificate_pem": other_certificate.read_text()}):
             with self.subTest(change=change):
                 done = self.ask("localhost:1", **change)
                 self.assertEqual((done.returncode, done.stdout), (70, ""))
-        self.assertIn("/nowhere", self.ask("localhost:1", key_file="/nowhere").stderr)
+        self.assertIn("/nowhere", self.ask("localhost:1", ca_file="/nowhere").stderr)
 
     def test_its_memory_is_closed_to_others(self):
         waiting = subprocess.Popen([self.program], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,

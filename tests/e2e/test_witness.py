@@ -37,9 +37,7 @@ class WitnessTest(unittest.TestCase):
 
     def test_a_key_that_is_gone(self):
         def damage(agent):
-            for path in agent.private_files():
-                if path.name == "key.pem":
-                    path.unlink()
+            agent.change_state("DELETE FROM generations")
         self.assertEqual(self.found_after(damage), {witness.LOST_KEY})
 
     def test_a_pair_that_does_not_match(self):

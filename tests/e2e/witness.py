@@ -153,17 +153,17 @@ class Strangers:
         return [] if untouched else [Fault(DELETED, "a user that is not ours was touched")]
 
 
-def public_key_sha256(key_file):
+def public_key_sha256(key):
     """As the platform's state shows it: of the SubjectPublicKeyInfo, DER."""
-    command = ["openssl", "pkey", "-in", key_file, "-pubout", "-outform", "DER"]
-    done = subprocess.run(command, capture_output=True, check=False)
+    command = ["openssl", "pkey", "-pubout", "-outform", "DER"]
+    done = subprocess.run(command, input=key.encode(), capture_output=True, check=False)
     return hashlib.sha256(done.stdout).hexdigest() if done.returncode == 0 else "not a key"
 
 
 def faults_at_any_time(simulator, agent):
     """What is wrong right after a kill: each user of ours at the platform has its key on our disk."""
     ours = [user for user in simulator.users() if MARK in user["description"]]
-    kept = {public_key_sha256(path) for path in agent.private_files() if path.name == "key.pem"}
+    kept = {public_key_sha256(key) for _, key in agent.private_keys()}
     return [Fault(LOST_KEY, f"no key of {user['name']}") for user in ours if user["public_key_sha256"] not in kept]
 
 
@@ -188,7 +188,7 @@ def _faults_of(published, its, name):
         return [Fault(LOST_KEY, f"{name}: nothing is published")]
     if not published.key_matches():
         return [Fault(TORN_PAIR, f"{name}: the published pair does not match")]
-    if public_key_sha256(published.current / "key.pem") != its[0]["public_key_sha256"]:
+    if public_key_sha256((published.current / "key.pem").read_text()) != its[0]["public_key_sha256"]:
         return [Fault(LOST_KEY, f"{name}: the published pair is not that of the user at the platform")]
     return []
 

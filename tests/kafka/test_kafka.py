@@ -76,8 +76,8 @@ def probe(key, certificate, topic, group, broker=None, ca_file=None, limit_ms=PR
     request = {
         "broker": broker or stage.broker.address,
         "ca_file": str(ca_file or stage.broker.ca_file),
-        "key_file": str(key),
-        "certificate_file": str(certificate),
+        "key_pem": pathlib.Path(key).read_text(),
+        "certificate_pem": pathlib.Path(certificate).read_text(),
         "topic": topic,
         "group": group,
         "timeout_ms": limit_ms,

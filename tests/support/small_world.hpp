@@ -3,6 +3,7 @@
 #include "agent/reconcile/run.hpp"
 #include "crypto/certificate.hpp"
 #include "crypto/digest.hpp"
+#include "crypto/key.hpp"
 #include "manual_clock.hpp"
 #include "run_coroutine.hpp"
 #include "test_ca.hpp"
@@ -138,33 +139,39 @@ class memory_store final : public disk::store {
 public:
     policy::stored_state saved;  // what a restart would load
     std::map<std::string, std::string> files;
+    std::vector<policy::history_event> events;
     bool full = false;
 
     policy::result<policy::stored_state> load() override { return saved; }
-    policy::result<void> save(const policy::stored_user& user) override
+    io::task<void> commit(disk::change what) override
     {
-        if (full) return no_room();
-        saved.users[user.name] = user;
-        return {};
+        if (full) co_return no_room();
+        for (const auto& user : what.users)
+            saved.users[user.name] = user;
+        for (const auto& exposure : what.exposures)
+            saved.exposures[exposure.name] = exposure;
+        for (const auto& key : what.keys) {
+            files[place(key.name, key.generation, "key")] = key.key_pem.view();
+            files[place(key.name, key.generation, "csr")] = key.csr_pem;
+        }
+        for (const auto& c : what.certificates)
+            files[place(c.name, c.generation, "certificate")] = c.fullchain_pem;
+        for (const auto& name : what.forgotten)
+            saved.users.erase(name);
+        events.insert(events.end(), what.events.begin(), what.events.end());
+        // keys of generations that no record names
+        std::erase_if(files, [this](const auto& file) {
+            for (const auto& [name, user] : saved.users)
+                for (const auto& g : user.generations)
+                    if (file.first.starts_with(name.text() + "/" + g.id + "/")) return false;
+            return true;
+        });
+        co_return policy::result<void>();
     }
-    policy::result<void> save(const policy::stored_exposure& exposure) override
+    io::task<void> make_room() override
     {
-        if (full) return no_room();
-        saved.exposures[exposure.name] = exposure;
-        return {};
-    }
-    policy::result<void> make_room() override
-    {
-        if (full) return no_room();
-        return {};
-    }
-    policy::result<void> write_generation(const policy::user_name& name, const std::string& g,
-                                          const crypto::secret& key, const std::string& csr) override
-    {
-        if (full) return no_room();
-        files[place(name, g, "key")] = key.view();
-        files[place(name, g, "csr")] = csr;
-        return {};
+        if (full) co_return no_room();
+        co_return policy::result<void>();
     }
     policy::result<crypto::secret> read_key(const policy::user_name& name, const std::string& g) override
     {
@@ -174,31 +181,9 @@ public:
     {
         return files.at(place(name, g, "csr"));
     }
-    policy::result<void> write_certificate(const policy::user_name& name, const std::string& g,
-                                           const std::string& pem) override
-    {
-        if (full) return no_room();
-        files[place(name, g, "certificate")] = pem;
-        return {};
-    }
     policy::result<std::string> read_certificate(const policy::user_name& name, const std::string& g) override
     {
         return files.at(place(name, g, "certificate"));
-    }
-    std::filesystem::path generation_directory(const policy::user_name& name, const std::string& g) override
-    {
-        return "/" + name.text() + "/" + g;
-    }
-    policy::result<void> erase_generation(const policy::user_name& name, const std::string& g) override
-    {
-        for (const auto* what : {"key", "csr", "certificate"})
-            files.erase(place(name, g, what));
-        return {};
-    }
-    policy::result<void> erase(const policy::user_name& name) override
-    {
-        saved.users.erase(name);
-        return {};
     }
 
 private:
@@ -267,8 +252,9 @@ public:
     io::task<deploy::proof_answer> ask(deploy::proof_request request) override
     {
         if (refusals-- > 0) co_return deploy::proof_answer{deploy::proof_verdict::not_authorized, "not yet"};
+        const auto key = crypto::private_key::from_pem(request.key_pem.view());
         for (const auto& [id, other] : of_generation)
-            if (request.key_file.find(id) != std::string::npos)
+            if (key && policy::generation_id(key->fingerprint()) == id)
                 co_return deploy::proof_answer{other, "said the broker"};
         co_return deploy::proof_answer{verdict, "said the broker"};
     }

@@ -1,0 +1,215 @@
+#pragma once
+
+#include "policy/result.hpp"
+#include "policy/time.hpp"
+
+#include <boost/describe.hpp>
+#include <boost/json.hpp>
+#include <boost/mp11.hpp>
+
+#include <array>
+#include <concepts>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+// Internal to this room: described structs (Boost.Describe) as JSON text and back. The members that a struct
+// describes are the ones that are stored; what is empty or false is left out, and what is missing keeps its
+// default. Times are Unix seconds, enumerators their names.
+
+namespace disk::record {
+
+template <class T>
+concept described = boost::describe::has_describe_members<T>::value && !std::is_union_v<T>;
+
+template <class T>
+concept described_enum = boost::describe::has_describe_enumerators<T>::value;
+
+template <class T>
+concept number = std::integral<T> && !std::same_as<T, bool>;
+
+template <described T>
+using members_of =
+    boost::describe::describe_members<T, boost::describe::mod_public | boost::describe::mod_inherited>;
+
+class writer {
+public:
+    explicit writer(boost::json::storage_ptr storage) : storage_(std::move(storage)) {}
+
+    boost::json::value encode(const std::string& v) const
+    {
+        return boost::json::value(std::string_view(v), storage_);
+    }
+    boost::json::value encode(bool v) const { return boost::json::value(v, storage_); }
+    boost::json::value encode(const number auto& v) const { return boost::json::value(v, storage_); }
+    boost::json::value encode(policy::instant v) const
+    {
+        return boost::json::value(v.time_since_epoch().count(), storage_);
+    }
+    boost::json::value encode(policy::duration v) const { return boost::json::value(v.count(), storage_); }
+    boost::json::value encode(const described_enum auto& v) const
+    {
+        return boost::json::value(std::string_view(boost::describe::enum_to_string(v, "")), storage_);
+    }
+    template <class T>
+    boost::json::value encode(const std::optional<T>& v) const
+    {
+        return encode(*v);
+    }
+    template <class T>
+    boost::json::value encode(const std::vector<T>& v) const
+    {
+        boost::json::array all(storage_);
+        all.reserve(v.size());
+        for (const auto& one : v)
+            all.push_back(encode(one));
+        return all;
+    }
+    template <described T>
+    boost::json::value encode(const T& v) const
+    {
+        boost::json::object object(storage_);
+        boost::mp11::mp_for_each<members_of<T>>([&](auto member) {
+            const auto& held = v.*member.pointer;
+            if (!is_default(held)) object.emplace(member.name, encode(held));
+        });
+        return object;
+    }
+
+private:
+    static bool is_default(const std::string& v) { return v.empty(); }
+    static bool is_default(bool v) { return !v; }
+    template <class T>
+    static bool is_default(const std::optional<T>& v)
+    {
+        return !v;
+    }
+    template <class T>
+    static bool is_default(const std::vector<T>& v)
+    {
+        return v.empty();
+    }
+    template <class T>
+    static bool is_default(const T&)
+    {
+        return false;
+    }
+
+    boost::json::storage_ptr storage_;
+};
+
+// The first member that does not fit is kept in `wrong`; what comes after it is not read.
+class reader {
+public:
+    const std::string& wrong() const { return wrong_; }
+
+    bool decode(const boost::json::value& from, std::string& to) const
+    {
+        const auto* text = from.if_string();
+        if (text) to.assign(text->data(), text->size());
+        return text;
+    }
+    bool decode(const boost::json::value& from, bool& to) const
+    {
+        if (from.is_bool()) to = from.get_bool();
+        return from.is_bool();
+    }
+    template <number T>
+    bool decode(const boost::json::value& from, T& to) const
+    {
+        boost::json::error_code unfit;
+        if (!from.is_number()) return false;
+        to = from.to_number<T>(unfit);
+        return !unfit;
+    }
+    bool decode(const boost::json::value& from, policy::duration& to) const
+    {
+        policy::duration::rep seconds = 0;
+        const bool fits = decode(from, seconds);
+        to = policy::duration(seconds);
+        return fits;
+    }
+    bool decode(const boost::json::value& from, policy::instant& to) const
+    {
+        policy::duration since{};
+        const bool fits = decode(from, since);
+        to = policy::instant(since);
+        return fits;
+    }
+    bool decode(const boost::json::value& from, described_enum auto& to) const
+    {
+        std::string word;
+        return decode(from, word) && boost::describe::enum_from_string(word.c_str(), to);
+    }
+    // A code that is not known here says no more than that something failed.
+    bool decode(const boost::json::value& from, policy::errc& to) const
+    {
+        std::string word;
+        if (!decode(from, word)) return false;
+        if (!boost::describe::enum_from_string(word.c_str(), to)) to = policy::errc::internal;
+        return true;
+    }
+    template <class T>
+    bool decode(const boost::json::value& from, std::optional<T>& to)
+    {
+        return decode(from, to.emplace());
+    }
+    template <class T>
+    bool decode(const boost::json::value& from, std::vector<T>& to)
+    {
+        const auto* all = from.if_array();
+        if (!all) return false;
+        to.reserve(all->size());
+        for (const auto& one : *all)
+            if (!decode(one, to.emplace_back())) return false;
+        return true;
+    }
+    template <described T>
+    bool decode(const boost::json::value& from, T& to)
+    {
+        const auto* object = from.if_object();
+        if (!object) return false;
+        boost::mp11::mp_for_each<members_of<T>>([&](auto member) {
+            const auto* found = object->if_contains(member.name);
+            if (!wrong_.empty() || !found || found->is_null()) return;
+            if (!decode(*found, to.*member.pointer) && wrong_.empty())
+                wrong_ = "\"" + std::string(member.name) + "\" does not fit";
+        });
+        return wrong_.empty();
+    }
+
+private:
+    std::string wrong_;
+};
+
+template <described T>
+std::string write(const T& value)
+{
+    boost::json::monotonic_resource arena;
+    return boost::json::serialize(writer(&arena).encode(value));
+}
+
+// errc::disk, retry::never: not JSON, cut off, or a member that does not fit.
+template <described T>
+policy::result<T> read(std::string_view text)
+{
+    const auto refuse = [](std::string why) {
+        return policy::failure{
+            .code = policy::errc::disk, .context = std::move(why), .kind = policy::retry::never};
+    };
+    std::array<unsigned char, 16 << 10> first;  // holds a record of usual size without the heap
+    boost::json::monotonic_resource arena(first.data(), first.size());
+    boost::json::error_code broken;
+    boost::json::parse_options options;
+    options.allow_invalid_utf8 = true;  // sentences quote what others wrote
+    const auto parsed = boost::json::parse(text, broken, &arena, options);
+    if (broken || !parsed.is_object()) return refuse("it is damaged or cut off");
+    T value;
+    reader from;
+    if (!from.decode(parsed, value)) return refuse(from.wrong());
+    return value;
+}
+
+}  // namespace disk::record

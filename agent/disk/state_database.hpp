@@ -1,0 +1,118 @@
+#pragma once
+
+#include "agent/disk/paths.hpp"
+#include "agent/disk/sqlite.hpp"
+#include "agent/disk/store.hpp"
+
+#include <boost/asio/thread_pool.hpp>
+
+#include <atomic>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace disk {
+
+// Which installation the state directory belongs to.
+struct installation {
+    std::string owner;    // default of `owner`, remembered from the first start on (contract section 2)
+    std::string machine;  // digest of the machine's id; empty: it has none
+
+    bool operator==(const installation&) const = default;
+};
+BOOST_DESCRIBE_STRUCT(installation, (), (owner, machine))
+
+// What a first start here would write: the short host name, and the digest of /etc/machine-id. A digest,
+// because the id itself is not to be shown to anybody (machine-id(5)).
+installation this_installation();
+installation this_installation(const std::string& machine_id_file);
+
+struct kept_tokens {
+    crypto::secret text;
+    bool in_place = true;  // false: only the second place has it
+    bool copied = false;   // the state directory was copied from another machine, and not taken over
+};
+
+// The private store: one SQLite database, {state_dir}/private/state.db (design section 4). Any program may
+// read it while the daemon writes; writing is for the holder of the lock, after open().
+//
+// Writes happen on a thread of their own: changes that are ready at the same moment share one transaction,
+// and so one sync. A database that is damaged, of a newer program or unreadable is an error with a remedy,
+// and never replaced.
+class state_database : public store {
+public:
+    // runtime_directory: where tokens are kept that the state directory does not take; empty: nowhere.
+    explicit state_database(paths, std::filesystem::path runtime_directory = {},
+                            installation here = this_installation());
+    ~state_database() override;
+
+    // Opens it for writing, and makes it on the first start. The state directory is prepared and locked.
+    [[nodiscard]] policy::result<void> open();
+
+    [[nodiscard]] policy::result<policy::stored_state> load() override;
+    [[nodiscard]] io::task<void> commit(change) override;
+    [[nodiscard]] io::task<void> make_room() override;
+    [[nodiscard]] policy::result<crypto::secret> read_key(const policy::user_name&,
+                                                          const std::string& generation) override;
+    [[nodiscard]] policy::result<std::string> read_csr(const policy::user_name&,
+                                                       const std::string& generation) override;
+    [[nodiscard]] policy::result<std::string> read_certificate(const policy::user_name&,
+                                                               const std::string& generation) override;
+
+    // Oldest first.
+    [[nodiscard]] policy::result<std::vector<policy::history_event>> history(policy::instant since) const;
+    // None: never stored.
+    [[nodiscard]] policy::result<std::optional<std::string>> read_value(const std::string& name) const;
+    // A record that is missing or cannot be used counts as none: fetching again is harmless.
+    [[nodiscard]] static std::map<std::string, credential_record> load_credentials(const paths&);
+
+    // A text that only its owner understands. A refresh token exists once: what the state directory does not
+    // take is kept in the runtime directory until it does (failure-modes S2, "save fails"). They block.
+    [[nodiscard]] policy::result<std::optional<kept_tokens>> load_tokens() const;
+    // A failure says where the text is kept meanwhile.
+    [[nodiscard]] policy::result<void> save_tokens(const crypto::secret&);
+    [[nodiscard]] policy::result<void> make_room_now();
+
+    // So many transactions were written since open().
+    int transactions() const noexcept { return transactions_; }
+
+    // The state directory was copied from another machine, and not taken over.
+    [[nodiscard]] policy::result<bool> is_copied() const;
+    // The copy from another machine is ours from now on. The remembered owner stays.
+    [[nodiscard]] policy::result<void> take_over();
+
+private:
+    using outcome = std::function<void(policy::result<void>)>;
+    struct waiting_change;
+
+    policy::result<void> create() const;
+    policy::result<void> write_now(change);
+    void submit(change, outcome);  // from any thread
+    // on the lane
+    void write_waiting();
+    policy::result<void> write_all(const std::vector<const change*>&);
+    policy::result<void> write_with_reserve(const std::vector<const change*>&);
+    policy::result<void> keep_reserve() const;
+    policy::result<void> refuse_if_moved() const;
+
+    policy::result<std::string> read_pem(const policy::user_name&, const std::string& generation,
+                                         const char* sql, const char* what) const;
+    policy::result<void> save_aside(const crypto::secret&) const;
+
+    paths where_;
+    std::filesystem::path aside_;  // of tokens; empty: there is none
+    installation here_;
+    std::optional<sqlite::connection> writer_;
+    std::vector<std::shared_ptr<waiting_change>> waiting_;
+    std::atomic<int> transactions_ = 0;
+    std::unique_ptr<boost::asio::thread_pool> lane_;
+};
+
+// Whether a change could be kept, from a look alone: for whoever may only look. errc::disk_full, disk.
+[[nodiscard]] policy::result<void> has_room(const paths&);
+
+}  // namespace disk
