@@ -78,7 +78,8 @@ int drain(const globals& common, const deploy_options& options)
         std::cerr << sentence << "\n";
     for (const auto& sentence : report->failed)
         std::cerr << sentence << "\n";
-    return report->failed.empty() ? policy::exit_code::done : policy::exit_code::failed;
+    return report->failed.empty() && report->thrown_away.empty() ? policy::exit_code::done
+                                                                 : policy::exit_code::failed;
 }
 
 }  // namespace
@@ -135,7 +136,8 @@ int takeover(const globals& common)
     if (auto accepted = app.store().take_over(); !accepted) return report_failure(accepted.error());
     std::cout << "This machine owns " << desired->state_dir
               << " now. Stop the agent on the machine it was copied "
-                 "from:\ntwo agents with one login and one owner undo each other's work.\n";
+                 "from:\ntwo agents with one login and one owner undo each "
+                 "other's work.\n";
     return policy::exit_code::done;
 }
 

@@ -17,7 +17,9 @@ struct hook_run {
     std::string directory;
     std::string generation;
     policy::instant not_after;
-    std::string reason;  // EXPOSURE_REASON: stable word of why there is a new certificate
+    std::string topic = {};  // of users: what they may read, and as whom
+    std::string consumer_group = {};
+    std::string reason = {};  // EXPOSURE_REASON: stable word of why there is a new certificate
 };
 
 // "logs/siem", or "credential backup": leads the sentences about hooks.

@@ -2,6 +2,7 @@
 
 #include "agent/deploy/programs.hpp"
 #include "agent/deploy/unit_state.hpp"
+#include "agent/disk/directory.hpp"
 #include "agent/io/crash_point.hpp"
 #include "agent/io/log_format.hpp"
 #include "policy/dates.hpp"
@@ -23,6 +24,8 @@ std::map<std::string, std::string> environment_of(const hook_run& run)
     return {{"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"},
             {"EXPOSURE", run.name.exposure},
             {"EXPOSURE_USER", run.name.user},
+            {"EXPOSURE_TOPIC", run.topic},
+            {"EXPOSURE_CONSUMER_GROUP", run.consumer_group},
             {"EXPOSURE_DIRECTORY", run.directory},
             {"EXPOSURE_GENERATION", run.generation},
             {"EXPOSURE_NOT_AFTER", policy::format_utc(run.not_after)},
@@ -80,6 +83,13 @@ policy::failure failed(const hook_run& run, std::size_t index, const std::string
             .kind = policy::retry::later};
 }
 
+policy::failure not_run(const hook_run& run, const policy::failure& why)
+{
+    return {.code = policy::errc::hook_failed,
+            .context = subject_of(run.name) + ": hook not run: " + why.context,
+            .kind = policy::retry::later};
+}
+
 std::string ending_and_words(const io::process_outcome& outcome, policy::duration timeout)
 {
     const auto words = last_words(outcome.err.empty() ? outcome.out : outcome.err);
@@ -110,11 +120,11 @@ policy::result<io::process_request> hooks_runner::request_of(const policy::hook&
         !request.argv.empty() && request.argv.front().starts_with('/') &&
         (hook.what == policy::hook::kind::command || !(hook.unit.empty() || hook.unit.starts_with('-')));
     if (usable) return request;
-    return policy::failure{
-        .code = policy::errc::config,
-        .context = subject_of(run.name) + ": the hook (" + io::printable(describe(hook)) +
-                   ") names neither a unit nor an absolute path: correct it in the configuration",
-        .kind = policy::retry::after_change};
+    return policy::failure{.code = policy::errc::config,
+                           .context = subject_of(run.name) + ": the hook (" + io::printable(describe(hook)) +
+                                      ") names neither a unit nor an absolute "
+                                      "path: correct it in the configuration",
+                           .kind = policy::retry::after_change};
 }
 
 // systemctl's 0 is not believed: the old user is deleted once the hooks have passed.
@@ -128,6 +138,13 @@ io::task<void> hooks_runner::run_one(const hook_run& run, std::size_t index)
     if (is_unit) before = co_await ask_unit(process_, systemctl_, hook.unit);
     if (!before) co_return before.error();
 
+    disk::descriptor program;  // as root: the very file that was judged is executed
+    if (!is_unit && check_programs_) {
+        auto opened = disk::open_program(hook.argv.front());
+        if (!opened) co_return not_run(run, opened.error());
+        program = std::move(*opened);
+        request->program = program.get();
+    }
     io::crash_point("hook.before");
     auto outcome = co_await process_.run(std::move(*request));
     io::crash_point("hook.after");
@@ -144,8 +161,14 @@ io::task<void> hooks_runner::run_one(const hook_run& run, std::size_t index)
     co_return policy::result<void>();
 }
 
+// As root, no hook runs unless all of them are root's alone.
 io::task<void> hooks_runner::run(hook_run run)
 {
+    for (const auto& hook : run.hooks) {
+        if (!check_programs_ || hook.what != policy::hook::kind::command || hook.argv.empty()) continue;
+        if (auto opened = disk::open_program(hook.argv.front()); !opened)
+            co_return not_run(run, opened.error());
+    }
     for (std::size_t index = 0; index < run.hooks.size(); ++index)
         if (auto passed = co_await run_one(run, index); !passed) co_return passed.error();
     co_return policy::result<void>();

@@ -4,6 +4,7 @@
 #include "agent/io/process.hpp"
 
 #include <string>
+#include <unistd.h>
 
 // Runs hooks as child processes of this one: `--deploy direct`, and the root side of `--deploy unit`.
 
@@ -14,8 +15,10 @@ namespace deploy {
 // one that systemd shows as failed, or as running since before, once systemctl has returned 0.
 class hooks_runner final : public hooks {
 public:
-    explicit hooks_runner(io::process& process, std::string systemctl = find_systemctl())
-        : process_(process), systemctl_(std::move(systemctl))
+    // check_programs: only programs that root alone can change, as root has to.
+    explicit hooks_runner(io::process& process, std::string systemctl = find_systemctl(),
+                          bool check_programs = ::geteuid() == 0)
+        : process_(process), systemctl_(std::move(systemctl)), check_programs_(check_programs)
     {
     }
 
@@ -29,6 +32,7 @@ private:
 
     io::process& process_;
     std::string systemctl_;
+    bool check_programs_;
 };
 
 }  // namespace deploy

@@ -14,17 +14,6 @@ void tell(std::vector<std::string>& sentences, std::string sentence)
     if (sentences.size() == most_told) sentences.push_back("and more");
 }
 
-policy::result<void> refuse_unless_all_trusted(const hook_run& run)
-{
-    for (const auto& hook : run.hooks) {
-        if (hook.what != policy::hook::kind::command || hook.argv.empty()) continue;
-        if (const auto trusted = refuse_unless_trusted(hook.argv.front()); !trusted)
-            return policy::with_context(
-                subject_of(run.name) + ": no hook was run, root starts no such program", trusted.error());
-    }
-    return {};
-}
-
 }  // namespace
 
 std::optional<hook_run> find_hooks(const policy::desired_state& desired, const policy::user_name& name)
@@ -37,8 +26,7 @@ std::optional<hook_run> find_hooks(const policy::desired_state& desired, const p
                         .hooks = found->hooks,
                         .directory = std::filesystem::path(found->file).parent_path().string(),
                         .generation = {},
-                        .not_after = {},
-                        .reason = {}};
+                        .not_after = {}};
     }
     const auto exposure =
         std::ranges::find(desired.exposures, name.exposure, &policy::desired_exposure::name);
@@ -50,7 +38,8 @@ std::optional<hook_run> find_hooks(const policy::desired_state& desired, const p
                     .directory = user->output.directory,
                     .generation = {},
                     .not_after = {},
-                    .reason = {}};
+                    .topic = exposure->topic,
+                    .consumer_group = user->consumer_group};
 }
 
 io::task<drain_report> drain_spool(const spool_reader& spool, const policy::desired_state& desired,
@@ -77,8 +66,7 @@ io::task<drain_report> drain_spool(const spool_reader& spool, const policy::desi
         run->generation = request.generation;
         run->not_after = request.not_after;
         run->reason = request.reason;
-        auto outcome = refuse_unless_all_trusted(*run);
-        if (outcome) outcome = co_await runner.run(std::move(*run));
+        auto outcome = co_await runner.run(std::move(*run));
         if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
 
         spool_answer answer{.ticket = request.ticket, .failure = {}};

@@ -21,8 +21,7 @@ struct drain_report {
 
 // Takes every entry out of the spool, one by one, runs the hooks that the configuration names for it, and
 // leaves an answer. A name that the configuration does not know gets none: whoever writes to the spool shall
-// not fill `results`. A command hook that others than root could have written is refused. Failure:
-// errc::disk, the spool cannot be listed; errc::stopping.
+// not fill `results`. Failure: errc::disk, the spool cannot be listed; errc::stopping.
 io::task<drain_report> drain_spool(const spool_reader&, const policy::desired_state&, hooks&);
 
 // The hooks and the directory of a user, or of a credential (an empty exposure); none: not in the

@@ -3,6 +3,7 @@
 #include "agent/disk/atomic_file.hpp"
 #include "agent/disk/read_file.hpp"
 #include "agent/io/log_format.hpp"
+#include "crypto/digest.hpp"
 
 #include <cerrno>
 #include <cstdio>
@@ -14,7 +15,8 @@
 namespace deploy {
 namespace {
 
-const std::string taken = ".taken";  // in `results`: the entry that is being looked at
+const std::string taken = ".taken";              // in `results`: the entry that is being looked at
+const std::string refused_prefix = ".refused-";  // what could not be removed
 
 policy::failure refuse(policy::errc code, std::string sentence)
 {
@@ -47,10 +49,15 @@ mode_t type_of_taken(const disk::directory& results)
                                                                                     : 0;
 }
 
-// Removes what was moved out; gone already is success.
+// Removes what was moved out; gone already is success. What cannot be removed (a tree that is too deep, or
+// that nobody may list) is put aside, so that it does not hold up the others.
 policy::result<void> throw_away(const disk::directory& results)
 {
-    if (type_of_taken(results) == S_IFDIR) return disk::remove_tree(results, taken);
+    if (type_of_taken(results) == S_IFDIR) {
+        if (disk::remove_tree(results, taken)) return {};
+        const std::string aside = refused_prefix + crypto::random_hex(8);
+        if (::renameat(results.fd(), taken.c_str(), results.fd(), aside.c_str()) == 0) return {};
+    }
     // not disk::remove_file: that spares what the agent never makes, such as a pipe
     if (::unlinkat(results.fd(), taken.c_str(), 0) == 0 || errno == ENOENT) return {};
     return refuse(policy::errc::disk,
@@ -98,7 +105,10 @@ policy::result<spool_reader> spool_reader::open(const std::filesystem::path& dir
 policy::result<std::vector<std::string>> spool_reader::names() const
 {
     auto all = spool_.names();
-    if (all) std::erase_if(*all, is_being_written);
+    if (all)
+        std::erase_if(*all, [](const std::string& name) {
+            return is_being_written(name) || name.starts_with(refused_prefix);
+        });
     return all;
 }
 
@@ -107,6 +117,12 @@ policy::result<std::pair<policy::user_name, spool_request>> spool_reader::take(c
     if (const auto gone = throw_away(results_); !gone) return gone.error();
     if (::renameat(spool_.fd(), name.c_str(), results_.fd(), taken.c_str()) != 0) {
         if (errno == ENOENT) return refuse(policy::errc::not_found, "the spool entry is gone");
+        // a hidden name: the path unit does not start the helper for it again
+        const int error = errno;
+        const std::string aside = refused_prefix + crypto::random_hex(8);
+        if (::renameat(spool_.fd(), name.c_str(), spool_.fd(), aside.c_str()) == 0)
+            return thrown_away(name, "it cannot be moved: " + std::generic_category().message(error));
+        errno = error;
         return refuse(policy::errc::disk, "spool entry \"" + io::printable(name) +
                                               "\" cannot be thrown away: " +
                                               std::generic_category().message(errno) + "; remove it by hand");

@@ -133,22 +133,42 @@ policy::result<void> write_file(const directory& where, const std::string& name,
 policy::result<void> write_file(const std::filesystem::path& path, std::string_view content,
                                 const access& wanted)
 {
-    const auto where = directory::open(path.parent_path());
+    const auto where = directory::open(path.parent_path(), {.uid = wanted.uid, .gid = wanted.gid});
     if (!where) return where.error();
     return write_file(*where, path.filename().string(), content, wanted);
 }
 
+// One descriptor: what is judged is what is changed. A file that is not right is written again, by a rename
+// over whatever has its name.
 policy::result<bool> update_file(const directory& where, const std::string& name, std::string_view content,
                                  const access& wanted)
 {
+    return update_file(
+        where, name, wanted,
+        [&](int fd) {
+            auto held = read_descriptor(fd, content.size(), where.path_of(name));
+            const bool same = held && *held == content;
+            if (held) crypto::wipe(*held);
+            return same;
+        },
+        [&]() -> policy::result<crypto::secret> { return crypto::secret(content); });
+}
+
+policy::result<bool> update_file(const directory& where, const std::string& name, const access& wanted,
+                                 const std::function<bool(int)>& is_right,
+                                 const std::function<policy::result<crypto::secret>()>& content)
+{
     if (const auto free = refuse_foreign(where, name, wanted); !free) return free.error();
-    const auto held = read_file(where, name, content.size());
-    if (held && *held && **held == content) {
-        // what cannot be put right in place (root gave it away to somebody else) is written anew
-        const descriptor file(openat(where.fd(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-        if (file && set_access(file.get(), wanted, where.path_of(name))) return false;
-    }
-    if (const auto written = write_file(where, name, content, wanted); !written) return written.error();
+    const descriptor file(
+        openat(where.fd(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    struct stat facts;
+    if (file && fstat(file.get(), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_nlink == 1 &&
+        (facts.st_uid == geteuid() || facts.st_uid == wanted.uid) && is_right(file.get()))
+        // what cannot be put right in place (root gave it away to somebody else) is written again
+        if (set_access(file.get(), wanted, where.path_of(name))) return false;
+    const auto text = content();
+    if (!text) return text.error();
+    if (const auto written = write_file(where, name, text->view(), wanted); !written) return written.error();
     return true;
 }
 

@@ -1,9 +1,11 @@
 #pragma once
 
 #include "agent/disk/directory.hpp"
+#include "crypto/secret.hpp"
 #include "policy/result.hpp"
 
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -25,6 +27,12 @@ namespace disk {
 // or mode is put right. Says whether it was written.
 [[nodiscard]] policy::result<bool> update_file(const directory&, const std::string& name,
                                                std::string_view content, const access&);
+
+// The same for content that is never the same twice: `is_right` judges the open file, and `content` makes a
+// new one.
+[[nodiscard]] policy::result<bool> update_file(
+    const directory&, const std::string& name, const access&, const std::function<bool(int fd)>& is_right,
+    const std::function<policy::result<crypto::secret>()>& content);
 
 // A new file in a directory that nobody looks at before it is renamed: owner and mode, content, fsync. A
 // crash may leave a part of it. The directory is synced by the caller, once for all files.

@@ -1,15 +1,19 @@
 #include "agent/disk/directory.hpp"
 
 #include "agent/disk/errors.hpp"
+#include "agent/disk/ownership.hpp"
 #include "agent/io/crash_point.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <dirent.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <memory>
 #include <stdio.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace disk {
@@ -19,6 +23,8 @@ constexpr int open_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 constexpr std::size_t longest_name = 200;  // leaves room for what a temporary name adds, within NAME_MAX
 constexpr std::string_view temporary_suffix = ".exposure-agent";
 constexpr int deepest_tree = 16;  // ours have two levels
+constexpr std::size_t most_names = 100'000;
+constexpr int most_links = 16;  // on the way to one directory
 
 std::string cannot(const char* do_what, const std::string& path)
 {
@@ -30,10 +36,11 @@ policy::failure cannot_give(int error, const std::string& path, uid_t uid, gid_t
     const std::string what =
         cannot("give", path) + " to user id " + std::to_string(uid) + ", group id " + std::to_string(gid);
     if (error != EPERM) return from_errno(error, what);
-    return {
-        .code = policy::errc::disk,
-        .context = what + ": only root (CAP_CHOWN) may, or a member of the group that owns the file already",
-        .kind = policy::retry::after_change};
+    return {.code = policy::errc::disk,
+            .context = what +
+                       ": only root (CAP_CHOWN) may, or a member of the "
+                       "group that owns the file already",
+            .kind = policy::retry::after_change};
 }
 
 policy::result<void> refuse_unless_plain(const std::string& name, const std::filesystem::path& where)
@@ -51,10 +58,50 @@ std::filesystem::path without_slash(const std::filesystem::path& path)
     return normal.has_filename() || !normal.has_relative_path() ? normal : normal.parent_path();
 }
 
-bool is_missing(const std::filesystem::path& path)
+// One step of the way: opened for nothing but going on, and judged on that descriptor.
+struct component {
+    descriptor fd;
+    struct stat facts = {};
+};
+
+policy::result<std::optional<component>> look_at(int above, const std::string& name, const std::string& path)
 {
-    struct stat facts;
-    return lstat(path.c_str(), &facts) != 0 && errno == ENOENT;
+    component found{.fd = descriptor(openat(above, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC))};
+    if (!found.fd && errno == ENOENT) return std::optional<component>();
+    if (!found.fd || fstat(found.fd.get(), &found.facts) != 0)
+        return from_errno(errno, cannot("open the directory", path));
+    return std::optional(std::move(found));
+}
+
+policy::failure unsafe(const std::string& path, const std::string& why)
+{
+    return {.code = policy::errc::foreign_file,
+            .context = path + " " + why +
+                       ", who could put something else in its place; give it to "
+                       "root (chown root, chmod go-w), or "
+                       "use another path",
+            .kind = policy::retry::after_change};
+}
+
+// Nobody may be able to swap what is in a directory on the way.
+policy::result<void> refuse_if_swappable(const struct stat& facts, const std::string& path,
+                                         const receiver& to)
+{
+    const bool trusted = facts.st_uid == 0 || facts.st_uid == geteuid() || facts.st_uid == to.uid;
+    if (!trusted) return unsafe(path, "belongs to user " + user_text(facts.st_uid));
+    if ((facts.st_mode & S_ISVTX) != 0) return {};
+    if ((facts.st_mode & S_IWOTH) != 0) return unsafe(path, "can be written by everybody");
+    if ((facts.st_mode & S_IWGRP) != 0 && facts.st_gid != to.gid)
+        return unsafe(path, "can be written by its group");
+    return {};
+}
+
+std::string link_target(int link)
+{
+    std::string target(PATH_MAX, '\0');
+    const auto size = readlinkat(link, "", target.data(), target.size());
+    target.resize(size < 0 ? 0 : static_cast<std::size_t>(size));
+    return target;
 }
 
 policy::result<void> remove_content(int directory, const std::string& path, int depth);
@@ -70,7 +117,9 @@ policy::result<void> remove_entry(int parent, const std::string& name, const std
     return from_errno(errno, cannot("remove", path));
 }
 
-policy::result<std::vector<std::string>> names_in(int fd, const std::string& path)
+using name_filter = std::function<bool(const std::string&)>;
+
+policy::result<std::vector<std::string>> names_in(int fd, const std::string& path, const name_filter& wanted)
 {
     // a descriptor of its own, because reading moves the offset and closing the stream closes the descriptor
     descriptor copy(openat(fd, ".", open_flags));
@@ -82,7 +131,14 @@ policy::result<std::vector<std::string>> names_in(int fd, const std::string& pat
     errno = 0;
     while (const dirent* const entry = readdir(stream.get())) {
         const std::string name = entry->d_name;
-        if (name != "." && name != "..") names.push_back(name);
+        if (name == "." || name == ".." || !wanted(name)) continue;
+        if (names.size() == most_names)
+            return policy::failure{.code = policy::errc::foreign_file,
+                                   .context = path + " holds more than " + std::to_string(most_names) +
+                                              " names like those of the agent; "
+                                              "remove what does not belong there",
+                                   .kind = policy::retry::after_change};
+        names.push_back(name);
     }
     if (errno != 0) return from_errno(errno, cannot("list", path));
     std::sort(names.begin(), names.end());
@@ -92,7 +148,7 @@ policy::result<std::vector<std::string>> names_in(int fd, const std::string& pat
 policy::result<void> remove_content(int fd, const std::string& path, int depth)
 {
     if (depth == 0) return foreign(path, "deeper than anything the agent makes");
-    const auto names = names_in(fd, path);
+    const auto names = names_in(fd, path, [](const std::string&) { return true; });
     if (!names) return names.error();
     for (const auto& name : *names)
         if (const auto removed = remove_entry(fd, name, path + "/" + name, depth); !removed) return removed;
@@ -118,13 +174,109 @@ std::string temporary_name(const std::string& name)
     return "." + name + std::string(temporary_suffix);
 }
 
-policy::result<directory> directory::open(const std::filesystem::path& path)
+policy::result<directory> directory::open(const std::filesystem::path& path, const receiver& to)
 {
-    // a slash or a dot at the end would make the system follow a link
+    return walk(path, nullptr, to);
+}
+
+policy::result<directory> directory::make_path(const std::filesystem::path& path, const access& wanted,
+                                               const receiver& to)
+{
+    return walk(path, &wanted, to);
+}
+
+policy::result<directory> directory::walk(const std::filesystem::path& path, const access* make,
+                                          const receiver& to)
+{
     const auto plain = without_slash(path);
-    descriptor fd(::open(plain.c_str(), open_flags | O_NOFOLLOW));
-    if (!fd) return from_errno(errno, cannot("open the directory", path.string()));
-    return directory(std::move(fd), plain);
+    auto above = walk_above(plain, make, to);
+    if (!above) return above.error();
+    auto& [here, name] = *above;
+    if (name.empty()) return directory(std::move(here.fd_), plain);  // the root directory itself
+    auto last = look_at(here.fd(), name, here.path_of(name));
+    if (!last) return last.error();
+    if (!*last && !make) return from_errno(ENOENT, cannot("open the directory", plain.string()));
+    if (!*last) return here.create(name, *make);
+    if (S_ISLNK((*last)->facts.st_mode)) return foreign(plain.string(), "a link");
+    if (!S_ISDIR((*last)->facts.st_mode)) return foreign(plain.string(), "not a directory");
+    return here.enter(name);
+}
+
+// The directory above the end of the path, and the end's name; empty at the root directory.
+policy::result<std::pair<directory, std::string>> directory::walk_above(const std::filesystem::path& path,
+                                                                        const access* make,
+                                                                        const receiver& to, bool last_link)
+{
+    if (!path.is_absolute())
+        return policy::failure{.code = policy::errc::config,
+                               .context = path.string() + " is not an absolute path",
+                               .kind = policy::retry::after_change};
+    std::vector<std::string> left;  // the last is the next
+    const auto go_on_with = [&left](const std::filesystem::path& way) {
+        std::vector<std::string> names;
+        for (const auto& name : way.relative_path())
+            if (!name.empty() && name != ".") names.push_back(name.string());
+        left.insert(left.end(), names.rbegin(), names.rend());
+    };
+    go_on_with(path);
+    directory here(descriptor(::open("/", open_flags)), "/");
+    for (int links = 0;;) {
+        struct stat facts;
+        if (!here.fd_ || fstat(here.fd(), &facts) != 0)
+            return from_errno(errno, cannot("look at", here.path_.string()));
+        if (const auto safe = refuse_if_swappable(facts, here.path_.string(), to); !safe) return safe.error();
+        if (left.empty()) return std::pair(std::move(here), std::string());
+        const std::string name = left.back();
+        if (left.size() == 1 && !last_link) return std::pair(std::move(here), name);
+        left.pop_back();
+        const std::string at = here.path_of(name);
+        auto next = look_at(here.fd(), name, at);
+        if (!next) return next.error();
+        if (!*next && (left.empty() || !make)) {
+            if (left.empty()) return std::pair(std::move(here), name);
+            return from_errno(ENOENT, cannot("open the directory", at));
+        }
+        if (!*next) {
+            auto made = here.create(name, *make);
+            if (!made) return made.error();
+            here = std::move(*made);
+        } else if (S_ISLNK((*next)->facts.st_mode)) {
+            const auto owner = (*next)->facts.st_uid;
+            if (owner != 0 && owner != geteuid()) return unsafe(at, "is a link of user " + user_text(owner));
+            if (++links > most_links) return from_errno(ELOOP, cannot("open the directory", at));
+            const std::filesystem::path target = link_target((*next)->fd.get());
+            if (target.is_absolute()) here = directory(descriptor(::open("/", open_flags)), "/");
+            go_on_with(target);
+        } else if (left.empty()) {
+            return std::pair(std::move(here), name);
+        } else if (!S_ISDIR((*next)->facts.st_mode)) {
+            return foreign(at, "not a directory");
+        } else {
+            here = directory(std::move((*next)->fd), at);
+        }
+    }
+}
+
+policy::result<descriptor> open_program(const std::filesystem::path& path)
+{
+    auto above = directory::walk_above(path.lexically_normal(), nullptr, {}, true);
+    if (!above) return above.error();
+    const auto& [here, name] = *above;
+    const std::string at = path.string();
+    descriptor program(openat(here.fd(), name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat facts;
+    if (!program || fstat(program.get(), &facts) != 0)
+        return policy::failure{
+            .code = policy::errc::disk,
+            .context = at + (errno == ENOENT ? std::string(" does not exist")
+                                             : ": " + std::generic_category().message(errno)),
+            .kind = policy::retry::after_change};
+    if (!S_ISREG(facts.st_mode)) return foreign(at, "not a program");
+    if (facts.st_uid != 0 && facts.st_uid != geteuid())
+        return unsafe(at, "belongs to user " + user_text(facts.st_uid));
+    if ((facts.st_mode & (S_IWGRP | S_IWOTH)) != 0)
+        return unsafe(at, "can be written by others than its owner");
+    return program;
 }
 
 policy::result<directory> directory::open_through_link(const std::filesystem::path& path)
@@ -132,18 +284,6 @@ policy::result<directory> directory::open_through_link(const std::filesystem::pa
     descriptor fd(::open(path.c_str(), open_flags));
     if (!fd) return from_errno(errno, cannot("open the directory", path.string()));
     return directory(std::move(fd), path);
-}
-
-policy::result<directory> directory::make_path(const std::filesystem::path& path, const access& wanted)
-{
-    const auto plain = without_slash(path);
-    // looked for before it is opened: one that another thread makes in between is as good
-    if (!is_missing(plain)) return open(plain);
-
-    const auto above = plain.parent_path();
-    const auto parent = is_missing(above) ? make_path(above, wanted) : open_through_link(above);
-    if (!parent) return parent.error();
-    return parent->create(plain.filename().string(), wanted);
 }
 
 policy::result<directory> directory::create(const std::string& name, const access& wanted) const
@@ -158,6 +298,11 @@ policy::result<directory> directory::create(const std::string& name, const acces
     descriptor made(openat(fd(), temporary.c_str(), open_flags | O_NOFOLLOW));
     if (!made && errno == ENOENT && has(name)) return enter(name);
     if (!made) return from_errno(errno, cannot("open the directory", path_of(temporary)));
+    // one that was put there instead of ours is not opened to others
+    const auto inside = names_in(made.get(), path_of(temporary), [](const std::string&) { return true; });
+    if (!inside) return inside.error();
+    if (!inside->empty() && has(name)) return enter(name);  // another thread has made and filled it
+    if (!inside->empty()) return foreign(path_of(temporary), "not what the agent left there");
     if (const auto set = set_access(made.get(), wanted, path_of(temporary)); !set) return set.error();
     io::crash_point("disk.directory.made");
     // never over one that another thread has just made: what it writes there would be lost
@@ -196,14 +341,16 @@ bool directory::has(const std::string& name) const
     return is_plain_name(name) && fstatat(fd(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
-policy::result<std::vector<std::string>> directory::names() const
+policy::result<std::vector<std::string>> directory::names(const name_filter& wanted) const
 {
-    return names_in(fd(), path_.string());
+    return names_in(fd(), path_.string(), wanted);
 }
 
 policy::result<void> directory::sync() const
 {
-    if (fsync(fd()) == 0) return {};
+    // a directory on the way is open for nothing but going on
+    const descriptor again(openat(fd(), ".", open_flags));
+    if (again && fsync(again.get()) == 0) return {};
     return from_errno(errno, cannot("sync the directory", path_.string()));
 }
 
@@ -217,10 +364,12 @@ policy::result<void> set_access(int fd, const access& wanted, const std::string&
     const uid_t uid = wanted.uid.value_or(geteuid());
     const gid_t gid = wanted.gid.value_or(inherited != 0 ? facts.st_gid : getegid());
     if (facts.st_uid != uid && facts.st_uid != geteuid()) return foreign(path, "somebody else's");
+    // an ACL that a default ACL gave it would let others in through the mode's group bits
+    const bool had_acl = fremovexattr(fd, "system.posix_acl_access") == 0;
     const bool give = facts.st_uid != uid || facts.st_gid != gid;
     if (give && fchown(fd, uid, gid) != 0) return cannot_give(errno, path, uid, gid);
     // chown takes the set-id bits away, so the mode comes second
-    if ((facts.st_mode & 07777) != mode && fchmod(fd, mode) != 0)
+    if ((had_acl || give || (facts.st_mode & 07777) != mode) && fchmod(fd, mode) != 0)
         return from_errno(errno, cannot("set the mode of", path));
     return {};
 }
@@ -242,16 +391,19 @@ policy::result<void> remove_tree(const directory& parent, const std::string& nam
     return {};
 }
 
-policy::result<void> remove_leftovers(const directory& where)
+policy::result<void> remove_leftover(const directory& where, const std::string& name, const name_filter& ours)
 {
-    const auto names = where.names();
+    const std::string temporary = temporary_name(name);
+    if (unlinkat(where.fd(), temporary.c_str(), 0) == 0 || errno == ENOENT) return {};
+    if (errno != EISDIR) return from_errno(errno, cannot("remove", where.path_of(temporary)));
+    const auto left = where.enter(temporary);
+    if (!left) return left.error();
+    const auto names = left->names(ours);
     if (!names) return names.error();
-    for (const auto& name : *names)
-        if (name.starts_with('.') && name.ends_with(temporary_suffix))
-            if (const auto removed = remove_entry(where.fd(), name, where.path_of(name), deepest_tree);
-                !removed)
-                return removed;
-    return {};
+    for (const auto& one : *names)
+        unlinkat(left->fd(), one.c_str(), 0);
+    if (unlinkat(where.fd(), temporary.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
+    return foreign(where.path_of(temporary), "not what the agent left there");
 }
 
 }  // namespace disk

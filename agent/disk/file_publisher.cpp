@@ -6,13 +6,14 @@
 #include "agent/disk/published_names.hpp"
 #include "agent/disk/read_file.hpp"
 #include "agent/disk/renderings.hpp"
-#include "crypto/pkcs12.hpp"
+#include "crypto/digest.hpp"
 #include "policy/naming.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 namespace disk {
@@ -21,7 +22,6 @@ namespace {
 using policy::result;
 
 constexpr std::size_t outside_file_bytes = 4 << 20;  // of a broker's CA bundle
-constexpr std::size_t published_bytes = 8 << 20;     // of one of our files
 constexpr access traversable{.mode = 0755};
 
 // Everything that the files of one generation are made from, read and checked.
@@ -31,6 +31,7 @@ struct material {
     std::vector<rendered_file> files;  // without client.p12
     crypto::secret password;           // empty: no client.p12
     access owner;                      // the mode is each file's own
+    std::string pkcs12_digest = {};    // of the client.p12 that was published
 };
 
 policy::failure config_failure(std::string sentence)
@@ -101,12 +102,21 @@ access access_of(const material& from, unsigned mode)
     return {.mode = mode, .uid = from.owner.uid, .gid = from.owner.gid};
 }
 
+// What a PKCS#12 file is known by: its bytes and what they were made from. It is never parsed: others own it.
+std::string digest_of(const material& from, std::string_view content)
+{
+    return crypto::sha256_hex(crypto::sha256_hex(content) + crypto::sha256_hex(from.password.view()) +
+                              crypto::sha256_hex(from.what.fullchain_pem));
+}
+
 // A complete directory beside the others, then one rename: its name appears with all that belongs to it.
-result<void> stage(const directory& published, const material& from)
+result<void> stage(const directory& published, material& from)
 {
     const std::string name = temporary_name(from.what.generation);
+    if (published.has(name)) return foreign(published.path_of(name), "not what the agent left there");
     auto staged = published.make(name, traversable);
     if (!staged) return staged.error();
+    fremovexattr(staged->fd(), "system.posix_acl_default");
     for (const auto& file : from.files)
         if (auto made = create_file(*staged, file.name, file.content.view(), access_of(from, file.mode));
             !made)
@@ -114,6 +124,7 @@ result<void> stage(const directory& published, const material& from)
     if (!from.password.empty()) {
         const auto file = render_pkcs12(from.what, from.pair, from.password);
         if (!file) return file.error();
+        from.pkcs12_digest = digest_of(from, file->content.view());
         if (auto made = create_file(*staged, file->name, file->content.view(), access_of(from, file->mode));
             !made)
             return made;
@@ -122,28 +133,57 @@ result<void> stage(const directory& published, const material& from)
     return rename_into_place(published, name, from.what.generation);
 }
 
-// The published PKCS#12 file stays as long as it opens and holds this pair: a new one would never be the
-// same.
-result<void> repair_pkcs12(const directory& generation, const material& from)
+const policy::published_file* known_of(const material& from, const char* name)
 {
-    auto there = read_file(generation, pkcs12_name, published_bytes);
-    if (!there) return there.error();
+    const auto found = std::ranges::find(from.what.known, name, &policy::published_file::name);
+    return found == from.what.known.end() ? nullptr : &*found;
+}
+
+// The published PKCS#12 file stays as long as it is the one that was written, for this pair and password: a
+// new one would never be the same.
+result<void> repair_pkcs12(const directory& generation, material& from)
+{
     const auto wanted = access_of(from, from.what.output.access.mode);
-    if (*there && crypto::is_pkcs12_of(**there, from.password, from.pair.key, from.pair.chain)) {
-        const auto kept = update_file(generation, pkcs12_name, **there, wanted);
-        return kept ? result<void>() : result<void>(kept.error());
-    }
-    const auto file = render_pkcs12(from.what, from.pair, from.password);
-    if (!file) return file.error();
-    return write_file(generation, pkcs12_name, file->content.view(), wanted);
+    const auto* known = known_of(from, pkcs12_name);
+    const auto kept = update_file(
+        generation, pkcs12_name, wanted,
+        [&](int fd) {
+            const auto held = known ? read_descriptor(fd, known->size, generation.path_of(pkcs12_name))
+                                    : result<std::string>(policy::failure{});
+            if (!held || digest_of(from, *held) != known->digest) return false;
+            from.pkcs12_digest = known->digest;
+            return true;
+        },
+        [&]() -> result<crypto::secret> {
+            auto file = render_pkcs12(from.what, from.pair, from.password);
+            if (!file) return file.error();
+            from.pkcs12_digest = digest_of(from, file->content.view());
+            return std::move(file->content);
+        });
+    return kept ? result<void>() : result<void>(kept.error());
+}
+
+// The directory of the generation, put right if it is the one that we made. Another one of its name (its
+// owner may rename what is below the published directory) is not touched.
+result<directory> enter_generation(const directory& published, const material& from)
+{
+    auto there = published.enter(from.what.generation);
+    if (!there) return there;
+    struct stat facts;
+    if (fstat(there->fd(), &facts) != 0) return from_errno(errno, "cannot look at " + there->path().string());
+    const auto* known = known_of(from, generation_itself);
+    const bool ours = facts.st_uid == geteuid() && known && known->inode == facts.st_ino;
+    const bool as_made = facts.st_uid == geteuid() && (facts.st_mode & 07777 & ~S_ISGID) == traversable.mode;
+    if (!ours && !as_made) return foreign(there->path().string(), "not the directory that the agent made");
+    if (auto set = set_access(there->fd(), traversable, there->path().string()); !set) return set.error();
+    return there;
 }
 
 // Brings a directory that is already there to what is wanted, one atomic file each; what is right stays.
-result<void> repair(const directory& published, const material& from)
+result<void> repair(const directory& published, material& from)
 {
-    const auto generation = published.make(from.what.generation, traversable);
+    const auto generation = enter_generation(published, from);
     if (!generation) return generation.error();
-    if (auto cleared = remove_leftovers(*generation); !cleared) return cleared;
     for (const auto& file : from.files) {
         const auto updated =
             update_file(*generation, file.name, file.content.view(), access_of(from, file.mode));
@@ -152,15 +192,24 @@ result<void> repair(const directory& published, const material& from)
     if (!from.password.empty())
         if (auto repaired = repair_pkcs12(*generation, from); !repaired) return repaired;
 
-    const auto names = generation->names();
+    const auto names = generation->names(is_published_name);
     if (!names) return names.error();
     for (const auto& name : *names) {
         const bool wanted = std::ranges::find(from.files, name, &rendered_file::name) != from.files.end() ||
                             (name == pkcs12_name && !from.password.empty());
-        if (wanted || !is_published_name(name)) continue;
+        if (wanted) continue;
         if (auto removed = remove_file(*generation, name); !removed) return removed;
     }
     return {};
+}
+
+// A name that we give to a file of a generation, or to one that is being written.
+bool is_ours(const std::string& name)
+{
+    constexpr std::string_view suffix = ".exposure-agent";
+    if (is_published_name(name)) return true;
+    return name.starts_with('.') && name.ends_with(suffix) &&
+           is_published_name(std::string_view(name).substr(1, name.size() - 1 - suffix.size()));
 }
 
 // Removes our files of a generation, and its directory unless somebody else's lie in it.
@@ -169,12 +218,10 @@ result<void> remove_generation(const directory& published, const std::string& id
     if (!published.has(id)) return {};
     const auto generation = published.enter(id);
     if (!generation) return generation.error();
-    if (auto cleared = remove_leftovers(*generation); !cleared) return cleared;
-    const auto names = generation->names();
+    const auto names = generation->names(is_ours);
     if (!names) return names.error();
     for (const auto& name : *names)
-        if (is_published_name(name))
-            if (auto removed = remove_file(*generation, name); !removed) return removed;
+        if (auto removed = remove_file(*generation, name); !removed) return removed;
     if (unlinkat(published.fd(), id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOTEMPTY && errno != EEXIST)
         return from_errno(errno, "cannot remove " + published.path_of(id));
     return published.sync();
@@ -186,8 +233,12 @@ result<std::string> current_of(const directory& published)
     const auto link = read_link(published, current_name);
     if (!link) return link.error();
     if (!*link) return std::string();
-    if (!policy::is_generation_id(**link))
+    if (!policy::is_generation_id(**link)) {
+        struct stat target;
+        // one that leads nowhere is damage: nobody reads through it
+        if (fstatat(published.fd(), current_name, &target, 0) != 0 && errno == ENOENT) return std::string();
         return foreign(published.path_of(current_name), "a link that the agent did not make");
+    }
     return **link;
 }
 
@@ -195,11 +246,12 @@ result<std::string> current_of(const directory& published)
 // and that is what the caller asked for.
 void remove_older(const directory& published, const publication& what)
 {
-    const auto names = published.names();
+    const auto names = published.names([&](const std::string& name) {
+        return policy::is_generation_id(name) && name != what.generation && name != what.keep;
+    });
     if (!names) return;
     for (const auto& name : *names)
-        if (policy::is_generation_id(name) && name != what.generation && name != what.keep)
-            static_cast<void>(remove_generation(published, name));
+        static_cast<void>(remove_generation(published, name));
 }
 
 result<std::vector<policy::published_file>> facts_of(const directory& published, const material& from)
@@ -207,8 +259,10 @@ result<std::vector<policy::published_file>> facts_of(const directory& published,
     std::vector<policy::published_file> facts;
     const auto add = [&](const std::string& name) {
         auto found = look_at_published(published.fd(), from.what.generation, name);
-        if (found) facts.push_back(std::move(*found));
-        return found.has_value();
+        if (!found) return false;
+        if (name == pkcs12_name) found->digest = from.pkcs12_digest;
+        facts.push_back(std::move(*found));
+        return true;
     };
     bool complete = add(generation_itself);
     for (const auto& file : from.files)
@@ -220,11 +274,12 @@ result<std::vector<policy::published_file>> facts_of(const directory& published,
         .context = "somebody else changes " + published.path_of(from.what.generation) + " at the same time"};
 }
 
-result<std::vector<policy::published_file>> publish_material(const directory& published, const material& from)
+result<std::vector<policy::published_file>> publish_material(const directory& published, material& from)
 {
     const auto current = current_of(published);
     if (!current) return current.error();
-    if (auto cleared = remove_leftovers(published); !cleared) return cleared.error();
+    for (const auto& name : {std::string(current_name), from.what.generation})
+        if (auto cleared = remove_leftover(published, name, is_ours); !cleared) return cleared.error();
     const bool there = published.has(from.what.generation);
     if (auto made = there ? repair(published, from) : stage(published, from); !made) return made.error();
     if (auto moved = replace_link(published, current_name, from.what.generation); !moved)
@@ -242,7 +297,8 @@ result<std::vector<policy::published_file>> file_publisher::publish(const public
     };
     auto from = gather(what);
     if (!from) return in_context(from.error());
-    const auto published = directory::make_path(what.output.directory, traversable);
+    const auto published = directory::make_path(what.output.directory, traversable,
+                                                {.uid = from->owner.uid, .gid = from->owner.gid});
     if (!published) return in_context(published.error());
     if (auto filled = fill_in_group(from->owner, *published); !filled) return in_context(filled.error());
     auto facts = publish_material(*published, *from);
@@ -252,18 +308,23 @@ result<std::vector<policy::published_file>> file_publisher::publish(const public
 
 result<void> file_publisher::unpublish(const std::string& path, const std::vector<std::string>& generations)
 {
-    std::error_code ignored;
-    if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored))) return {};
-    const auto published = directory::open(path);
+    struct stat facts;
+    if (lstat(path.c_str(), &facts) != 0 && (errno == ENOENT || errno == ENOTDIR)) return {};
+    // who received the files is not known any more: what the directory's owner could swap is their own
+    const receiver theirs{.uid = facts.st_uid, .gid = facts.st_gid};
+    const auto published = directory::open(path, theirs);
     if (!published) return published.error();
     const auto current = current_of(*published);
     if (!current) return current.error();
     if (std::ranges::find(generations, *current) != generations.end())
         if (auto removed = remove_file(*published, current_name); !removed) return removed;
-    if (auto cleared = remove_leftovers(*published); !cleared) return cleared;
-    for (const auto& id : generations)
+    for (const auto& id : generations) {
+        if (auto cleared = remove_leftover(*published, id, is_ours); !cleared) return cleared;
         if (auto removed = remove_generation(*published, id); !removed) return removed;
-    rmdir(path.c_str());  // only when nothing of anybody is left in it
+    }
+    // only when nothing of anybody is left in it
+    if (const auto above = directory::open(published->path().parent_path(), theirs); above)
+        unlinkat(above->fd(), published->path().filename().c_str(), AT_REMOVEDIR);
     return {};
 }
 

@@ -70,7 +70,8 @@ look look_at_file(int published, const std::string& generation, const policy::pu
     const auto expected = was.name == generation_itself ? S_IFDIR : S_IFREG;
     if ((there->st_mode & type_bits) != static_cast<mode_t>(expected))
         return {output_condition::foreign, shown + " is a link or no file: move it away"};
-    const auto is = facts_from(was.name, *there);
+    auto is = facts_from(was.name, *there);
+    is.digest = was.digest;  // the stat facts are enough: nothing is read
     if (is != was) return {output_condition::damaged, shown + " " + difference(was, is)};
     return {};
 }
@@ -85,7 +86,16 @@ look look_at_link(int published, const std::string& wanted)
     if (names == wanted) return {};
     if (policy::is_generation_id(names))
         return {output_condition::damaged, "current names " + names + " instead of " + wanted};
+    struct stat target_facts;
+    if (fstatat(published, current_name, &target_facts, 0) != 0 && errno == ENOENT)
+        return {output_condition::damaged, "current leads to " + names + ", which does not exist"};
     return {output_condition::foreign, "current is a link that the agent did not make: remove it"};
+}
+
+bool is_link(const std::string& path)
+{
+    struct stat facts;
+    return lstat(path.c_str(), &facts) == 0 && S_ISLNK(facts.st_mode);
 }
 
 look look_at_output(const policy::stored_user& user, const std::string& path)
@@ -94,7 +104,8 @@ look look_at_output(const policy::stored_user& user, const std::string& path)
     const descriptor published(open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!published && errno == ENOENT) return {output_condition::missing, path + " is missing"};
     if (!published && (errno == ELOOP || errno == ENOTDIR))
-        return {output_condition::foreign, path + " is a link or no directory: move it away"};
+        return {output_condition::foreign,
+                path + (is_link(path) ? " is a link" : " is not a directory") + ": move it away"};
     if (!published)
         return {output_condition::damaged,
                 path + " cannot be looked at: " + std::generic_category().message(errno)};

@@ -22,7 +22,8 @@ struct publication {
     std::string broker;         // empty: none
     std::optional<std::string> broker_ca_file;
     std::string consumer_group;
-    std::string keep;  // the generation before, kept for the way back; empty: none
+    std::string keep;                           // the generation before, kept for the way back; empty: none
+    std::vector<policy::published_file> known;  // how its files were written last; empty: they never were
 };
 
 class publisher {

@@ -74,6 +74,11 @@ policy::result<std::optional<std::string>> read_file(const std::filesystem::path
     return read_opened(file, limit, path.string());
 }
 
+policy::result<std::string> read_descriptor(int fd, std::size_t limit, const std::string& path)
+{
+    return read_all(fd, limit, path);
+}
+
 policy::result<std::optional<std::string>> read_own_file(const std::filesystem::path& path, std::size_t limit)
 {
     const descriptor file(open(path.c_str(), read_flags | O_NOFOLLOW));

@@ -20,6 +20,9 @@ namespace disk {
 [[nodiscard]] policy::result<std::optional<std::string>> read_file(const directory&, const std::string& name,
                                                                    std::size_t limit);
 
+// The rest of an open regular file; a failure when it is larger than the limit. `path` is for messages.
+[[nodiscard]] policy::result<std::string> read_descriptor(int fd, std::size_t limit, const std::string& path);
+
 // A file that we alone can have written, by its path; none also: another one of this name.
 [[nodiscard]] policy::result<std::optional<std::string>> read_own_file(const std::filesystem::path&,
                                                                        std::size_t limit);

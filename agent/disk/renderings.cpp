@@ -53,7 +53,7 @@ std::string client_properties(const publication& what, bool with_ca)
     return text;
 }
 
-// librdkafka knows no escapes; a group.id here would make kcat warn in every mode but -G (ecosystem 2.3).
+// librdkafka knows no escapes.
 std::string librdkafka_conf(const publication& what, bool with_ca)
 {
     std::string text;
@@ -62,6 +62,7 @@ std::string librdkafka_conf(const publication& what, bool with_ca)
     };
     if (!what.broker.empty()) line("bootstrap.servers", what.broker);
     line("security.protocol", "ssl");
+    line("group.id", what.consumer_group);
     line("ssl.certificate.location", neighbour(what, "fullchain.pem"));
     line("ssl.key.location", neighbour(what, "key.pem"));
     if (with_ca) line("ssl.ca.location", neighbour(what, "ca.pem"));

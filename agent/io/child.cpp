@@ -81,7 +81,10 @@ int spawn(const process_request& request, int in, int out, int err, pid_t& pid)
     ::posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
     ::posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
-    ::posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+    // the file to execute stays open: a script's interpreter opens it again by this name
+    constexpr int program = STDERR_FILENO + 1;
+    if (request.program >= 0) ::posix_spawn_file_actions_adddup2(&actions, request.program, program);
+    ::posix_spawn_file_actions_addclosefrom_np(&actions, request.program >= 0 ? program + 1 : program);
     ::posix_spawn_file_actions_addchdir_np(&actions, "/");
 
     posix_spawnattr_t attributes;
@@ -96,8 +99,10 @@ int spawn(const process_request& request, int in, int out, int err, pid_t& pid)
     ::posix_spawnattr_setflags(&attributes,
                                POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
 
-    const int error = ::posix_spawn(&pid, request.argv.front().c_str(), &actions, &attributes, argv.data(),
-                                    environment.data());
+    const std::string path =
+        request.program >= 0 ? "/proc/self/fd/" + std::to_string(program) : request.argv.front();
+    const int error =
+        ::posix_spawn(&pid, path.c_str(), &actions, &attributes, argv.data(), environment.data());
     ::posix_spawnattr_destroy(&attributes);
     ::posix_spawn_file_actions_destroy(&actions);
     return error;

@@ -14,6 +14,8 @@ namespace io {
 
 struct process_request {
     std::vector<std::string> argv;                   // argv[0] is an absolute path
+    int program = -1;                                // set: this open file is executed, argv[0] is only its
+                                                     // name; stays the caller's
     std::map<std::string, std::string> environment;  // all of it: nothing is inherited
     std::string input;                               // written to its standard input, then closed
     std::chrono::milliseconds timeout{60'000};  // then the whole process group is ended (TERM, then KILL)

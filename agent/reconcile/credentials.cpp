@@ -48,7 +48,8 @@ policy::result<bool> write_values(const desired_credential& c, const crypto::sec
     const std::filesystem::path path(c.file);
     auto access = disk::access_for(c.access);
     if (!access) return access.error();
-    auto directory = disk::directory::make_path(path.parent_path(), {.mode = 0755});
+    auto directory = disk::directory::make_path(path.parent_path(), {.mode = 0755},
+                                                {.uid = access->uid, .gid = access->gid});
     if (!directory) return directory.error();
     return disk::update_file(*directory, path.filename(), content.view(), *access);
 }

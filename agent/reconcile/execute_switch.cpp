@@ -36,15 +36,17 @@ io::task<void> executor::publish(const policy::action& a)
             if (!key) return key.error();
             auto chain = outside.store.read_certificate(a.name, g.id);
             if (!chain) return chain.error();
-            return outside.publisher.publish({.name = a.name,
-                                              .output = want.output,
-                                              .generation = g.id,
-                                              .key_pem = std::move(*key),
-                                              .fullchain_pem = *chain,
-                                              .broker = exposure.broker,
-                                              .broker_ca_file = exposure.broker_ca_file,
-                                              .consumer_group = want.consumer_group,
-                                              .keep = repair ? before.previous : before.current});
+            return outside.publisher.publish(
+                {.name = a.name,
+                 .output = want.output,
+                 .generation = g.id,
+                 .key_pem = std::move(*key),
+                 .fullchain_pem = *chain,
+                 .broker = exposure.broker,
+                 .broker_ca_file = exposure.broker_ca_file,
+                 .consumer_group = want.consumer_group,
+                 .keep = repair ? before.previous : before.current,
+                 .known = repair ? before.files : std::vector<policy::published_file>()});
         });
     if (!published) co_return published.error();
     io::crash_point("publish.switched");
@@ -90,6 +92,7 @@ io::task<void> executor::leave_old_directory(policy::user_name name, std::string
 
 io::task<void> executor::deploy(const policy::action& a)
 {
+    const auto exposure = *world_.exposure(a.name.exposure);
     const auto want = *world_.wanted(a.name);
     const auto g = generation(a);
     const deploy::hook_run run{.name = a.name,
@@ -97,6 +100,8 @@ io::task<void> executor::deploy(const policy::action& a)
                                .directory = want.output.directory,
                                .generation = g.id,
                                .not_after = g.certificate->not_after,
+                               .topic = exposure.topic,
+                               .consumer_group = want.consumer_group,
                                .reason = world_.user(a.name).deploy_reason};
     auto passed = co_await world_.outside().hooks.run(run);
     if (!passed && passed.error().code == policy::errc::hook_failed)

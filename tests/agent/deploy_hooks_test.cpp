@@ -1,13 +1,18 @@
 #include "agent/deploy/hooks_runner.hpp"
+#include "agent/disk/directory.hpp"
 #include "agent/io/process_posix.hpp"
 #include "tests/support/recording_process.hpp"
 #include "tests/support/run_coroutine.hpp"
+#include "tests/support/temporary_directory.hpp"
 
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <csignal>
+#include <filesystem>
+#include <fstream>
 #include <ostream>
+#include <unistd.h>
 
 namespace {
 
@@ -36,12 +41,14 @@ deploy::hook_run run_of(std::vector<policy::hook> hooks)
             .directory = "/etc/siem/tls",
             .generation = "9f3c2a1b",
             .not_after = policy::instant(std::chrono::seconds(1'800'000'000)),
+            .topic = "logs-orion-123",
+            .consumer_group = "siem-group",
             .reason = "due"};
 }
 
 struct fixture {
     support::recording_process process;
-    deploy::hooks_runner hooks{process, "/usr/bin/systemctl"};
+    deploy::hooks_runner hooks{process, "/usr/bin/systemctl", false};
 
     policy::result<void> run(std::vector<policy::hook> list)
     {
@@ -117,8 +124,8 @@ BOOST_FIXTURE_TEST_CASE(a_unit_that_systemd_shows_as_failed_is_a_failed_hook, fi
     BOOST_REQUIRE(!done.has_value());
     BOOST_TEST((done.error().code == errc::hook_failed));
     BOOST_TEST((done.error().kind == policy::retry::later));
-    BOOST_TEST(done.error().context.starts_with(
-                   "logs/siem: hook 1 of 2 (restart vector.service) did not help: it is in state failed"),
+    BOOST_TEST(done.error().context.starts_with("logs/siem: hook 1 of 2 (restart vector.service) did not "
+                                                "help: it is in state failed"),
                done.error().context);
     BOOST_TEST(process.requests.size() == 3u);
 }
@@ -148,6 +155,8 @@ BOOST_FIXTURE_TEST_CASE(the_environment_is_the_contract_and_nothing_else, fixtur
     const std::map<std::string, std::string> expected = {{"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"},
                                                          {"EXPOSURE", "logs"},
                                                          {"EXPOSURE_USER", "siem"},
+                                                         {"EXPOSURE_TOPIC", "logs-orion-123"},
+                                                         {"EXPOSURE_CONSUMER_GROUP", "siem-group"},
                                                          {"EXPOSURE_DIRECTORY", "/etc/siem/tls"},
                                                          {"EXPOSURE_GENERATION", "9f3c2a1b"},
                                                          {"EXPOSURE_NOT_AFTER", "2027-01-15T08:00:00Z"},
@@ -217,14 +226,101 @@ BOOST_AUTO_TEST_CASE(a_loud_program_has_the_last_word)
     io::stop_event stop(context.get_executor());
     io::process_posix process(stop);
     deploy::hooks_runner hooks(process);
-    const auto done = support::run_coroutine(
-        context,
-        hooks.run(run_of({command(
-            {"/bin/sh", "-c", "head -c 9000000 /dev/zero >&2; echo >&2; echo $EXPOSURE >&2; exit 3"})})));
+    const auto done =
+        support::run_coroutine(context, hooks.run(run_of({command({"/bin/sh", "-c",
+                                                                   "head -c 9000000 /dev/zero >&2; echo >&2; "
+                                                                   "echo $EXPOSURE >&2; exit 3"})})));
     BOOST_REQUIRE(!done.has_value());
     BOOST_TEST(done.error().context.find("ended with exit code 3, saying: ") != std::string::npos);
     BOOST_TEST(done.error().context.find(" | logs; it is repeated") != std::string::npos);
     BOOST_TEST(done.error().context.size() < 4000u);
+}
+
+struct privileged_fixture {
+    test_support::temporary_directory temporary;
+    boost::asio::io_context context;
+    io::stop_event stop{context.get_executor()};
+    io::process_posix process{stop};
+    deploy::hooks_runner hooks{process, "/usr/bin/systemctl", true};
+
+    std::filesystem::path put(const std::string& name, const std::string& text, unsigned mode = 0755) const
+    {
+        const auto path = temporary.path() / name;
+        std::ofstream(path) << text;
+        std::filesystem::permissions(path, std::filesystem::perms(mode));
+        return path;
+    }
+
+    std::string refused(const std::filesystem::path& program)
+    {
+        const auto done = support::run_coroutine(context, hooks.run(run_of({command({program.string()})})));
+        return done ? "" : done.error().context;
+    }
+};
+
+BOOST_FIXTURE_TEST_CASE(root_runs_only_what_root_alone_can_change, privileged_fixture)
+{
+    namespace fs = std::filesystem;
+    const auto good = put("good", "#!/bin/sh\nexit 0\n");
+    BOOST_TEST(refused(good) == "");
+    BOOST_TEST(refused("/bin/true") == "");
+    fs::create_symlink(good, temporary.path() / "link");
+    BOOST_TEST(refused(temporary.path() / "link") == "");
+
+    const auto says = [&](const fs::path& program, const std::string& words) {
+        const auto sentence = refused(program);
+        BOOST_TEST(sentence.find("hook not run") != std::string::npos, sentence);
+        BOOST_TEST(sentence.find(words) != std::string::npos, sentence);
+    };
+    says(temporary.path() / "missing", "does not exist");
+    says(temporary.path(), "not a program");
+    says(put("loose", "#!/bin/sh\n", 0777), "can be written by others");
+    fs::create_directory(temporary.path() / "open");
+    fs::permissions(temporary.path() / "open", fs::perms(0777));
+    says(put("open/hook", "#!/bin/sh\n"), "can be written by everybody");
+    fs::permissions(temporary.path() / "open", fs::perms(01777));
+    BOOST_TEST(refused(put("open/hook", "#!/bin/sh\n")) == "");
+    if (::geteuid() != 0) return;
+    fs::create_directory(temporary.path() / "theirs");
+    const auto inside = put("theirs/hook", "#!/bin/sh\n");
+    BOOST_REQUIRE(::chown((temporary.path() / "theirs").c_str(), 65534, 65534) == 0);
+    says(inside, "theirs belongs to user nobody");
+    BOOST_REQUIRE(::lchown((temporary.path() / "link").c_str(), 65534, 65534) == 0);
+    says(temporary.path() / "link", "is a link of user nobody");
+    const auto foreign = put("foreign", "#!/bin/sh\n");
+    BOOST_REQUIRE(::chown(foreign.c_str(), 65534, 65534) == 0);
+    says(foreign, "belongs to user nobody");
+}
+
+BOOST_FIXTURE_TEST_CASE(a_checked_script_gets_its_arguments_and_environment, privileged_fixture)
+{
+    const auto out = temporary.path() / "out";
+    const auto script = put(
+        "hook", "#!/bin/sh\necho \"$1 $EXPOSURE_TOPIC $EXPOSURE_CONSUMER_GROUP\" >" + out.string() + "\n");
+    auto run = run_of({command({script.string(), "--quietly"})});
+    BOOST_REQUIRE(support::run_coroutine(context, hooks.run(run)));
+    std::string line;
+    std::ifstream text(out);
+    std::getline(text, line);
+    BOOST_TEST(line == "--quietly logs-orion-123 siem-group");
+}
+
+// What is executed is the file that was judged, whatever has its name by then.
+BOOST_FIXTURE_TEST_CASE(the_checked_file_is_executed, privileged_fixture)
+{
+    const auto out = temporary.path() / "out";
+    const auto script = put("hook", "#!/bin/sh\necho good >" + out.string() + "\n");
+    const auto opened = disk::open_program(script);
+    BOOST_REQUIRE(opened);
+    std::filesystem::rename(put("evil", "#!/bin/sh\necho evil >" + out.string() + "\n"), script);
+    io::process_request request{.argv = {script.string()}, .program = opened->get()};
+    const auto outcome = support::run_coroutine(context, process.run(std::move(request)));
+    BOOST_REQUIRE(outcome);
+    BOOST_TEST(outcome->ok(), outcome->err);
+    std::string line;
+    std::ifstream text(out);
+    std::getline(text, line);
+    BOOST_TEST(line == "good");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -303,20 +303,22 @@ BOOST_FIXTURE_TEST_CASE(directories_that_others_may_change_are_refused, spool_fi
     BOOST_TEST((drain().error().code == errc::foreign_file));
 }
 
-BOOST_FIXTURE_TEST_CASE(a_program_that_others_may_write_is_not_started, spool_fixture)
+// Neither a tree that is deeper than anything of ours nor one that nobody may list holds up the others.
+BOOST_FIXTURE_TEST_CASE(an_entry_that_cannot_be_removed_is_put_aside, spool_fixture)
 {
-    const auto program = base / "hook";
-    std::ofstream(program) << "#!/bin/sh\n";
-    fs::permissions(program, fs::perms(0777));
-    desired.exposures[0].users[0].hooks = {command(program.string())};
+    auto deep = base / "spool/logs+deep";
+    for (int level = 0; level < 30; ++level)
+        deep /= "d";
+    fs::create_directories(deep);
+    fs::create_directories(base / "spool/logs+shut/below");
+    fs::permissions(base / "spool/logs+shut/below", fs::perms::none);
     put("logs+siem", text_of(request()));
     const auto report = drain();
-    BOOST_TEST(report->failed.size() == 1u);
-    BOOST_TEST(hooks.runs.empty());
-    BOOST_TEST(answers() == 1u);
-
-    fs::permissions(program, fs::perms(0755));
-    put("logs+siem", text_of(request()));
+    BOOST_REQUIRE(report.has_value());
+    BOOST_TEST(report->done.size() == 1u);
+    BOOST_TEST(report->thrown_away.size() == 2u);
+    BOOST_TEST(spool_is_empty());
+    put("logs+other", text_of(request()));
     BOOST_TEST(drain()->done.size() == 1u);
 }
 

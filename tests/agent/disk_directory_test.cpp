@@ -98,11 +98,78 @@ BOOST_AUTO_TEST_CASE(removes_a_tree_without_leaving_it)
 
 BOOST_AUTO_TEST_CASE(clears_leftovers_alone)
 {
+    const auto ours = [](const std::string& name) { return name == "key.pem"; };
     put(".a.exposure-agent", "x");
     put(".theirs", "x");
     fs::create_directory(path(".b.exposure-agent"));
-    BOOST_REQUIRE(disk::remove_leftovers(here));
+    put(".b.exposure-agent/key.pem", "x");
+    for (const char* name : {"a", "b", "c"})
+        BOOST_REQUIRE(disk::remove_leftover(here, name, ours));
     BOOST_TEST(here.names().value() == std::vector<std::string>{".theirs"});
+
+    // somebody's directory that was renamed into its place
+    fs::create_directory(path(".a.exposure-agent"));
+    put(".a.exposure-agent/precious", "x");
+    check_failure(disk::remove_leftover(here, "a", ours), errc::foreign_file);
+    BOOST_TEST(get(".a.exposure-agent/precious") == "x");
+}
+
+// ---- the walk
+
+BOOST_AUTO_TEST_CASE(links_of_root_and_of_ours_are_followed)
+{
+    fs::create_directory(path("real"));
+    fs::permissions(path("real"), fs::perms(0755));
+    fs::create_directory_symlink("real", path("relative"));
+    fs::create_directory_symlink(path("relative"), path("absolute"));
+    BOOST_REQUIRE(disk::directory::make_path(path("absolute/made"), {.mode = 0700}));
+    BOOST_TEST(fs::is_directory(path("real/made")));
+    BOOST_TEST(bool(disk::directory::open(path("relative/made"))));
+    fs::create_directory_symlink("loop", path("loop"));
+    check_failure(disk::directory::open(path("loop/x")), errc::foreign_file);
+    check_failure(disk::directory::open("relative"), errc::config);
+}
+
+BOOST_AUTO_TEST_CASE(a_directory_that_others_could_swap_is_refused_by_its_name)
+{
+    const auto refused = [&](const std::string& name, const disk::receiver& to = {}) {
+        const auto opened = disk::directory::make_path(path(name), {.mode = 0700}, to);
+        if (opened) return std::string();
+        BOOST_TEST((opened.error().code == errc::foreign_file));
+        return opened.error().context;
+    };
+    fs::create_directories(path("open/below"));
+    fs::permissions(path("open"), fs::perms(0777));
+    BOOST_TEST(refused("open/below").find(path("open").string() + " can be written by everybody") == 0u);
+    fs::permissions(path("open"), fs::perms(01777));
+    BOOST_TEST(refused("open/below") == "");
+    fs::permissions(path("open"), fs::perms(0775));
+    BOOST_TEST(refused("open/new").find(path("open").string() + " can be written by its group") == 0u);
+    BOOST_TEST(!fs::exists(path("open/new")));
+    BOOST_TEST(refused("open/below", {.gid = getegid()}) == "");
+    BOOST_TEST(refused("open") == "");  // the end of the way is judged by what is done there
+
+    if (!is_root()) return;
+    fs::create_directories(path("theirs/below"));
+    fs::permissions(path("theirs"), fs::perms(0755));
+    BOOST_REQUIRE_EQUAL(chown(path("theirs").c_str(), 65534, 65534), 0);
+    BOOST_TEST(refused("theirs/below").find(path("theirs").string() + " belongs to user nobody") == 0u);
+    BOOST_TEST(refused("theirs/below", {.uid = 65534}) == "");
+
+    // HOME/.config as a link of its owner's: even below a receiver's own directory, it leads nowhere
+    fs::create_directory(path("precious"));
+    fs::create_directory_symlink(path("precious"), path("theirs/.config"));
+    BOOST_REQUIRE_EQUAL(lchown(path("theirs/.config").c_str(), 65534, 65534), 0);
+    BOOST_TEST(refused("theirs/.config/s3", {.uid = 65534}).find("is a link of user nobody") !=
+               std::string::npos);
+    BOOST_TEST(fs::is_empty(path("precious")));
+}
+
+BOOST_AUTO_TEST_CASE(half_a_million_foreign_names_cost_nothing)
+{
+    for (int number = 0; number < 2000; ++number)
+        put("n" + std::to_string(number), "");
+    BOOST_TEST(here.names([](const std::string& name) { return name == "n7"; }).value().size() == 1u);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -37,15 +37,17 @@ struct publication_fixture : scratch {
 
     disk::publication publication_of(const issued& from) const
     {
-        return {.name = {"logs", "siem-forwarder"},
-                .output = output,
-                .generation = from.generation,
-                .key_pem = crypto::secret(from.key),
-                .fullchain_pem = from.fullchain(),
-                .broker = "broker.example.com:9093",
-                .broker_ca_file = path("broker-ca.pem").string(),
-                .consumer_group = "siem",
-                .keep = keep};
+        return {
+            .name = {"logs", "siem-forwarder"},
+            .output = output,
+            .generation = from.generation,
+            .key_pem = crypto::secret(from.key),
+            .fullchain_pem = from.fullchain(),
+            .broker = "broker.example.com:9093",
+            .broker_ca_file = path("broker-ca.pem").string(),
+            .consumer_group = "siem",
+            .keep = keep,
+            .known = from.generation == user.current ? user.files : std::vector<policy::published_file>()};
     }
 
     // Publishes and remembers what the record would remember.

@@ -5,7 +5,11 @@
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
 
+#include <atomic>
+#include <fcntl.h>
 #include <functional>
+#include <sys/xattr.h>
+#include <thread>
 
 // The published directory: what lies in it, what changes when, and whose files are never touched.
 
@@ -69,6 +73,7 @@ BOOST_AUTO_TEST_CASE(the_files_say_what_the_contract_says)
     BOOST_TEST(get(current("librdkafka.conf")) ==
                "bootstrap.servers=broker.example.com:9093\n"
                "security.protocol=ssl\n"
+               "group.id=siem\n"
                "ssl.certificate.location=" +
                    at +
                    "fullchain.pem\n"
@@ -322,6 +327,7 @@ BOOST_AUTO_TEST_CASE(a_link_or_a_foreign_file_in_the_way_is_refused_and_left_alo
         {"current leads elsewhere",
          [this](auto&) {
              fs::create_directories(path("tls"));
+             fs::create_directory(path("elsewhere"));
              fs::create_symlink("../elsewhere", path("tls/current"));
          },
          [this](auto&) { return fs::read_symlink(path("tls/current")) == "../elsewhere"; }, false},
@@ -366,6 +372,142 @@ BOOST_AUTO_TEST_CASE(a_link_or_a_foreign_file_in_the_way_is_refused_and_left_alo
             user.current = pair.generation;
             BOOST_TEST((inspected() == output_condition::foreign), user.output_detail);
         }
+    }
+}
+
+// ---- hostile receivers
+
+// With two names exchanged in a loop, a file of root's alone would become the receiver's.
+BOOST_AUTO_TEST_CASE(what_is_judged_is_what_is_given_away)
+{
+    if (!is_root()) return;
+    output.access = {.owner = "65534", .group = "65534", .mode = 0640};
+    const auto pair = issue();
+    publish(pair);
+    const auto key = path("tls/" + pair.generation + "/key.pem");
+    // a second name of a file of root's
+    put("secret", pair.key);
+    fs::permissions(path("secret"), fs::perms(0600));
+    fs::remove(key);
+    fs::create_hard_link(path("secret"), key);
+    publish(pair);
+    BOOST_TEST(look("secret").st_uid == 0u);
+    BOOST_TEST(mode("secret") == 0600u);
+    BOOST_TEST(look("secret").st_nlink == 1u);
+    BOOST_TEST(look(current("key.pem")).st_uid == 65534u);
+
+    std::atomic<bool> done = false;
+    std::thread swapper([&] {
+        const auto other = path("tls/" + pair.generation + "/other");
+        std::ofstream(other) << "of root's";
+        fs::permissions(other, fs::perms(0600));
+        while (!done)
+            renameat2(AT_FDCWD, key.c_str(), AT_FDCWD, other.c_str(), RENAME_EXCHANGE);
+    });
+    for (int round = 0; round < 200; ++round)
+        static_cast<void>(disk::file_publisher().publish(publication_of(pair)));
+    done = true;
+    swapper.join();
+    for (const auto& entry : fs::directory_iterator(path("tls/" + pair.generation))) {
+        std::ostringstream text;
+        text << std::ifstream(entry.path()).rdbuf();
+        struct stat facts;
+        BOOST_REQUIRE_EQUAL(lstat(entry.path().c_str(), &facts), 0);
+        if (text.str() == "of root's") BOOST_TEST(facts.st_uid == 0u, entry.path().string());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_pipe_in_place_of_a_file_hangs_nobody)
+{
+    output.formats = every_format;
+    output.password_file = path("password");
+    const auto pair = issue();
+    publish(pair);
+    for (const char* name : {"key.pem", "client.p12"}) {
+        fs::remove(path(current(name)));
+        BOOST_REQUIRE_EQUAL(mkfifo(path(current(name)).c_str(), 0600), 0);
+        check_failure(disk::file_publisher().publish(publication_of(pair)), errc::foreign_file);
+        fs::remove(path(current(name)));
+        publish(pair);
+    }
+}
+
+// Changed by its owner to a file that takes minutes to open: nobody opens it.
+BOOST_AUTO_TEST_CASE(a_pkcs12_file_of_others_is_never_parsed)
+{
+    output.formats = {file_format::pkcs12};
+    output.password_file = path("password");
+    const auto pair = issue();
+    publish(pair);
+    auto forged = get(current("client.p12"));
+    // the rounds of its MAC are the last number in it
+    const auto at = forged.size() - (forged[forged.size() - 5] == 2 ? 5 : 4);
+    BOOST_REQUIRE(forged[at] == 2);
+    for (auto byte = at + 2; byte < forged.size(); ++byte)
+        forged[byte] = byte == at + 2 ? '\x7f' : '\xff';
+    std::ofstream(path(current("client.p12")), std::ios::binary) << forged;
+    publish(pair);
+    BOOST_TEST((get(current("client.p12")) != forged));
+    BOOST_TEST((inspected() == output_condition::sound));
+    // and a record that was lost makes a new one
+    user.files.clear();
+    const auto inode = look(current("client.p12")).st_ino;
+    publish(pair);
+    BOOST_TEST(look(current("client.p12")).st_ino != inode);
+}
+
+BOOST_AUTO_TEST_CASE(a_directory_in_place_of_ours_is_not_loosened)
+{
+    const auto pair = issue();
+    publish(pair);
+    fs::rename(path("tls/" + pair.generation), path("tls/mine"));
+    fs::create_directory(path("tls/" + pair.generation));
+    put("tls/" + pair.generation + "/precious", "x");
+    fs::permissions(path("tls/" + pair.generation), fs::perms(0700));
+    check_failure(disk::file_publisher().publish(publication_of(pair)), errc::foreign_file);
+    BOOST_TEST(mode("tls/" + pair.generation) == 0700u);
+    BOOST_TEST(names("tls/" + pair.generation) == std::set<std::string>{"precious"},
+               boost::test_tools::per_element());
+
+    // nor is one emptied that was put where a crash would have left a staged one
+    const auto next = issue();
+    fs::rename(path("tls/" + pair.generation), path("tls/" + disk::temporary_name(next.generation)));
+    check_failure(disk::file_publisher().publish(publication_of(next)), errc::foreign_file);
+    BOOST_TEST(get("tls/" + disk::temporary_name(next.generation) + "/precious") == "x");
+}
+
+BOOST_AUTO_TEST_CASE(a_link_that_leads_nowhere_is_damage)
+{
+    const auto pair = issue();
+    publish(pair);
+    for (const char* nowhere : {"gone", "/nowhere/at/all", "00000000"}) {
+        fs::remove(path("tls/current"));
+        fs::create_symlink(nowhere, path("tls/current"));
+        BOOST_TEST((inspected() == output_condition::damaged), user.output_detail);
+        publish(pair);
+        BOOST_TEST((inspected() == output_condition::sound), user.output_detail);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_default_acl_lets_nobody_in)
+{
+    fs::create_directory(path("tls"));
+    // user::rwx, user:1:rwx, group::rwx, mask::rwx, other::r-x
+    const unsigned char acl[] = {2, 0, 0,   0,   1,   0,   7,  0, 255, 255, 255, 255, 2,   0,  7,
+                                 0, 1, 0,   0,   0,   4,   0,  7, 0,   255, 255, 255, 255, 16, 0,
+                                 7, 0, 255, 255, 255, 255, 32, 0, 5,   0,   255, 255, 255, 255};
+    if (setxattr(path("tls").c_str(), "system.posix_acl_default", acl, sizeof acl, 0) != 0) {
+        BOOST_TEST_MESSAGE(
+            "skipped: a_default_acl_lets_nobody_in, because this "
+            "file system has no ACLs");
+        return;
+    }
+    output.access.mode = 0640;
+    const auto pair = issue();
+    publish(pair);
+    for (const auto& name : names("tls/current")) {
+        BOOST_TEST(getxattr(path(current(name)).c_str(), "system.posix_acl_access", nullptr, 0) < 0, name);
+        BOOST_TEST(mode(current(name)) == (name == "key.pem" ? 0640u : 0644u), name);
     }
 }
 
@@ -436,13 +578,13 @@ BOOST_AUTO_TEST_CASE(a_directory_with_a_group_hands_it_on)
     if (!is_root()) return;
     fs::create_directory(path("shared"));
     BOOST_REQUIRE_EQUAL(chown(path("shared").c_str(), 0, 65534), 0);
-    BOOST_REQUIRE_EQUAL(chmod(path("shared").c_str(), 02770), 0);
+    BOOST_REQUIRE_EQUAL(chmod(path("shared").c_str(), 02750), 0);
     output.directory = path("shared/tls");
     output.access.mode = 0640;
     const auto pair = issue();
     publish(pair);
     publish(pair);
-    BOOST_TEST(mode("shared") == 02770u);
+    BOOST_TEST(mode("shared") == 02750u);
     for (const auto& name : {std::string("shared/tls"), "shared/tls/" + pair.generation}) {
         BOOST_TEST(mode(name) == 02755u, name);
         BOOST_TEST(look(name).st_gid == 65534u, name);

@@ -215,7 +215,7 @@ class DiskTest(unittest.TestCase):
         elsewhere = self.agent.directory / "elsewhere"
         directory.rename(elsewhere)
         directory.symlink_to(elsewhere)
-        self.obstructed(["not ours stands in the way", "move it away"])
+        self.obstructed(["is a link", "move it away"])
         self.in_use()
         directory.unlink()
         elsewhere.rename(directory)
