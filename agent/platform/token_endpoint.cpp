@@ -126,9 +126,7 @@ exchange_outcome refused_client(failure why, const std::string& verdict)
         why.context += "; the operator of the platform must permit this for the client";
     else
         why.context += "; check identity.auth_url and redirect_url";
-    auto outcome = ended(exchange_end::client_refused, std::move(why));
-    outcome.invalid_client = verdict == "invalid_client";
-    return outcome;
+    return ended(exchange_end::client_refused, std::move(why));
 }
 
 // An answer other than 2xx.
@@ -226,7 +224,7 @@ io::awaitable<exchange_outcome> token_endpoint::exchange(std::string what, polic
 {
     auto outcome = co_await post(what, settings, client.clone(), grant.clone(), body.clone());
     outcome.form_encoded = client.form_encoded;
-    if (!outcome.invalid_client || !client.ambiguous()) co_return outcome;
+    if (outcome.end != exchange_end::client_refused || !client.ambiguous()) co_return outcome;
     client.form_encoded = !client.form_encoded;
     auto other = co_await post(what, settings, client.clone(), std::move(grant), std::move(body));
     other.form_encoded = client.form_encoded;

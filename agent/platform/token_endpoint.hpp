@@ -49,7 +49,6 @@ struct exchange_outcome {
     exchange_end end = exchange_end::unknown;
     std::optional<token_answer> answer = {};  // when granted
     policy::failure failure = {};             // otherwise
-    bool invalid_client = false;              // the client could not be authenticated
     bool form_encoded = false;                // how the client was presented the last time
 };
 
@@ -68,7 +67,7 @@ class token_endpoint {
 public:
     token_endpoint(io::http& http, io::clock& clock) : http_(http), clock_(clock) {}  // which outlive this
 
-    // A client that could not be authenticated, with an id or a secret that RFC 6749 writes differently from
+    // A client that was refused, with an id or a secret that RFC 6749 writes differently from
     // the reference, is presented the other way once. An empty verifier: the code was asked for without PKCE.
     io::awaitable<exchange_outcome> redeem_code(policy::identity_settings, client_credentials,
                                                 crypto::secret code, crypto::secret verifier);

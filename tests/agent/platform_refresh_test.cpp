@@ -431,7 +431,7 @@ BOOST_AUTO_TEST_CASE(a_secret_with_plus_or_percent_is_tried_both_ways)
     });
     BOOST_TEST(current() == "a3");
     wait_until_due();
-    expect_post().answer(401, R"({"error": "invalid_client"})");
+    expect_post().answer(400, R"({"error": "invalid_request"})");
     expect_post().answer(401, R"({"error": "invalid_client"})");
     BOOST_TEST(current() == "a3");
     BOOST_CHECK(status().state == login_state::required);
