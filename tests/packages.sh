@@ -30,6 +30,7 @@ peer_packages=(
     systemd systemd-container  # ... and under a real systemd
     tinyproxy-bin strace
 )
+identity_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven nodejs npm 'nginx-light|nginx-core|nginx')
 kafka_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven kcat)
 
 as_root() {

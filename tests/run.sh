@@ -13,6 +13,7 @@ usage: tests/run.sh [OPTION...]
   --with-crash-points  also the end-to-end tests of a build with the named crash points, in build-crash-points/
                        (the sanitizer build has the points, too)
   --with-kafka         also a real Kafka broker, fetched with Maven
+  --with-identity-servers  also Keycloak and oidc-provider behind nginx, fetched with Maven and npm
   --werror             warnings are errors
   --debug              a debug build in build/ (default: Release)
   --no-install         use what is installed
@@ -24,12 +25,14 @@ jobs=$(nproc)
 type=Release
 settings=()
 kafka=OFF
+identity=OFF
 sanitizers= crash_points= install=yes
 while [ $# != 0 ]; do
     case $1 in
     --with-sanitizers) sanitizers=yes ;;
     --with-crash-points) crash_points=yes ;;
     --with-kafka) kafka=ON ;;
+    --with-identity-servers) identity=ON ;;
     --werror) settings+=(-DWERROR=ON) ;;
     --debug) type=Debug ;;
     --no-install) install= ;;
@@ -44,6 +47,7 @@ done
 if [ -n "$install" ]; then
     peers=("${peer_packages[@]}")
     [ $kafka = OFF ] || peers+=("${kafka_packages[@]}")
+    [ $identity = OFF ] || peers+=("${identity_packages[@]}")
     install_packages "${build_packages[@]}" "${test_packages[@]}" -- "${peers[@]}"
 fi
 
@@ -75,7 +79,8 @@ run_tests() {
         --output-junit "$PWD/$directory/tests.xml" "$@" | tee "$directory/tests.txt" || failed=yes
 }
 
-configure build -DCMAKE_BUILD_TYPE=$type -DBUILD_TESTING=ON -DWITH_KAFKA=$kafka
+configure build -DCMAKE_BUILD_TYPE=$type -DBUILD_TESTING=ON -DWITH_KAFKA=$kafka \
+    -DWITH_IDENTITY_SERVERS=$identity
 cmake --build build -j "$jobs"
 run_tests build
 
