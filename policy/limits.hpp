@@ -13,7 +13,8 @@ using namespace std::chrono_literals;
 inline constexpr std::size_t common_name_length = 64;  // X.520 ub-common-name
 inline constexpr std::size_t owner_length = 64;        // contract section 2
 inline constexpr std::size_t configuration_bytes = 4 << 20;
-inline constexpr std::size_t response_bytes = 16 << 20;  // a list of 10,000 users is about 5 MiB
+inline constexpr std::size_t response_bytes = 4 << 20;        // of one answer, but a list of users
+inline constexpr std::size_t list_bytes = 128 << 20;          // read as a stream: 100,000 users are 40 MiB
 inline constexpr std::size_t large_response_bytes = 1 << 20;  // larger ones are received one at a time
 inline constexpr std::size_t response_header_bytes = 64 << 10;
 inline constexpr std::size_t chain_certificates = 16;

@@ -21,6 +21,7 @@ struct remote_instance {
     remote_status status = remote_status::in_progress;
     std::string status_text;  // as sent
     std::optional<business_group> group;
+    group_fields fields = group_fields::auto_;  // the names under which it shows the group; auto_: not seen
 
     bool operator==(const remote_instance&) const = default;
 };
@@ -32,6 +33,7 @@ struct remote_user {
     std::string status_text;  // as sent
     std::string consumer_group;
     std::string contact;
+    std::optional<business_group> group;
     std::string created_by;
     std::optional<instant> creation_date;
     std::optional<instant> expiration_date;

@@ -169,6 +169,8 @@ struct stored_exposure {
     std::string name;
     place where;                              // with the instance that was seen
     std::optional<instant> onboarding_since;  // intent: written before the POST of an instance
+    policy::group_fields group_fields = policy::group_fields::auto_;  // that a POST was accepted with
+    std::optional<instant> listed_at;                                 // when its users were last listed
     std::optional<failure_memory> failure;
     std::optional<verdict> blocked;
 
@@ -215,6 +217,7 @@ BOOST_DESCRIBE_STRUCT(stored_user, (),
                        unwanted_since, rotate_asked_at, retire_now, held, deploy_reason, failure,
                        deploy_failure, clear_failure, blocked))
 BOOST_DESCRIBE_STRUCT(history_event, (), (at, name, generation, event, detail, person, by))
-BOOST_DESCRIBE_STRUCT(stored_exposure, (), (name, where, onboarding_since, failure, blocked))
+BOOST_DESCRIBE_STRUCT(stored_exposure, (),
+                      (name, where, onboarding_since, group_fields, listed_at, failure, blocked))
 
 }  // namespace policy

@@ -35,12 +35,19 @@ int with_catalog(const globals& common,
 
 policy::result<std::string> read_data(const std::string& file)
 {
-    if (file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
-    auto text = disk::read_file(file, policy::limits::response_bytes);
-    if (!text) return text.error();
-    if (!*text)
-        return policy::failure{.code = policy::errc::usage, .context = file + ": there is no such file"};
-    return **text;
+    std::string data;
+    if (file == "-") {
+        data.assign(std::istreambuf_iterator<char>(std::cin), {});
+    } else {
+        auto text = disk::read_file(file, policy::limits::response_bytes);
+        if (!text) return text.error();
+        if (!*text) return policy::failure{.code = policy::errc::usage, .context = file + ": no such file"};
+        data = std::move(**text);
+    }
+    // the mistake of the file is told before anything is asked of the service
+    if (const auto form = platform::form_of(data); !form)
+        return policy::with_context(file == "-" ? "standard input" : file, form.error());
+    return data;
 }
 
 policy::result<policy::duration> patience_of(const std::string& text)
@@ -49,7 +56,7 @@ policy::result<policy::duration> patience_of(const std::string& text)
     const auto given = config::read_duration(text);
     if (!given)
         return policy::failure{.code = policy::errc::usage,
-                               .context = "--timeout: a duration such as 30m or 2h is wanted"};
+                               .context = "--timeout: not a valid duration; write 30m or 2h"};
     return *given;
 }
 
@@ -92,7 +99,8 @@ io::awaitable<int> follow(service::application& app, platform::catalog_client& c
                       << std::flush;
         if (app.clock().now() + std::chrono::ceil<policy::duration>(pause) > deadline) {
             std::cerr << "\nexposure-agent: request " << id
-                      << " has not ended in time; look again with `catalog show " << id << "`\n";
+                      << " has not ended in time. Follow it: exposure-agent catalog show " << id
+                      << " --wait\n";
             co_return policy::exit_code::failed;
         }
         if (auto slept = co_await app.clock().sleep_for(pause); !slept) co_return policy::exit_code::failed;
@@ -121,26 +129,32 @@ io::awaitable<int> submit(service::application& app, platform::catalog_client& c
         if (!laid) co_return report_failure(laid.error());
         data = std::move(*laid);
     }
-    auto id = co_await catalog.submit(options.item, options.business_group, data);
-    if (!id) {
-        const int code = report_failure(id.error());
-        co_return id.error().code == policy::errc::no_answer ? policy::exit_code::failed : code;
+    const auto made = co_await catalog.submit(options.item, options.business_group, data);
+    if (!made) {
+        const int code = report_failure(made.error());
+        co_return made.error().code == policy::errc::no_answer ? policy::exit_code::failed : code;
     }
-    if (id->empty()) {
-        std::cerr << "exposure-agent: the request was accepted, but the catalog service did not say its id: "
-                     "look in the portal\n";
-        co_return options.wait ? policy::exit_code::failed : policy::exit_code::done;
+    if (made->id.empty())
+        std::cerr
+            << "exposure-agent: the catalog service accepted the request without naming its id; find it "
+               "in the portal\n";
+    if (made->id.empty() && options.wait) co_return policy::exit_code::failed;
+    if (options.wait) co_return co_await follow(app, catalog, common, made->id, patience);
+    if (common.json) {
+        const auto or_null = [](const std::string& text, auto value) {
+            return text.empty() ? boost::json::value(nullptr) : boost::json::value(value(text));
+        };
+        std::cout << boost::json::serialize(boost::json::object{
+                         {"schema", "exposure-agent.request/v1"},
+                         {"id",
+                          or_null(made->id, [](const auto& text) { return boost::json::string(text); })},
+                         {"answer",
+                          or_null(made->answer, [](const auto& text) { return boost::json::parse(text); })}})
+                  << "\n";
+    } else if (!made->id.empty()) {
+        std::cout << made->id << "\n";
     }
-    if (!options.wait) {
-        if (common.json)
-            std::cout << boost::json::serialize(
-                             boost::json::object{{"schema", "exposure-agent.request/v1"}, {"id", *id}})
-                      << "\n";
-        else
-            std::cout << *id << "\n";
-        co_return policy::exit_code::done;
-    }
-    co_return co_await follow(app, catalog, common, *id, patience);
+    co_return policy::exit_code::done;
 }
 
 }  // namespace
@@ -206,11 +220,13 @@ int action_values(const globals& common, const action_options& options)
                 co_await catalog.action_values(options.resource, options.action, options.elements);
             if (!found) co_return report_failure(found.error());
             boost::json::object values;
+            boost::json::object types;
             boost::json::array missing;
             for (const auto& element : options.elements) {
                 const auto value = found->values.find(element);
                 if (value != found->values.end()) {
                     values[element] = value->second.view();
+                    types[element] = found->types.at(element);
                     if (!common.json) std::cout << element << "=" << value->second.view() << "\n";
                 } else {
                     missing.emplace_back(element);
@@ -222,6 +238,7 @@ int action_values(const globals& common, const action_options& options)
                 std::cout << boost::json::serialize(
                                  boost::json::object{{"schema", "exposure-agent.values/v1"},
                                                      {"values", values},
+                                                     {"types", types},
                                                      {"missing", missing}})
                           << "\n";
             co_return missing.empty() ? policy::exit_code::done : policy::exit_code::failed;

@@ -254,13 +254,14 @@ io::awaitable<void> check_exposure(service::application& app, policy::desired_ex
     co_await check_creator(app, exposure, instance.id, into);
 }
 
-void check_clock(service::application& app, diagnoses& into)
+void check_clock(service::application& app, const policy::desired_exposure& exposure, diagnoses& into)
 {
-    const auto ahead = app.api().clock_ahead();
+    const auto ahead = app.api().clock_ahead(reconcile::address_of(exposure));
     if (!ahead) return;
     const auto skew = std::chrono::abs(*ahead);
     const auto evidence = policy::format_duration(skew) +
-                          (*ahead < policy::duration(0) ? " behind" : " ahead of") + " the platform";
+                          (*ahead < policy::duration(0) ? " behind" : " ahead of") + " the platform of " +
+                          exposure.name;
     if (skew > policy::limits::clock_skew)
         into.push_back({"clock", verdict::failed, evidence,
                         "set the time (chrony, systemd-timesyncd); the agent changes nothing until then"});
@@ -339,7 +340,8 @@ io::awaitable<void> check_platform(service::application& app, diagnoses& into)
         if (logged_in) co_await check_exposure(app, exposure, into);
         if (!exposure.broker.empty()) co_await check_broker(app, exposure, into);
     }
-    check_clock(app, into);
+    for (const auto& exposure : app.desired().exposures)
+        check_clock(app, exposure, into);
 }
 
 int doctor(const globals& common)

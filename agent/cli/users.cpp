@@ -93,6 +93,12 @@ io::awaitable<listed_user> classify(service::application& app, platform::exposur
     co_return row;
 }
 
+value to_json(const std::optional<policy::business_group>& group)
+{
+    if (!group) return nullptr;
+    return object{{"id", text_or_null(group->id)}, {"name", text_or_null(group->name)}};
+}
+
 object to_json(const listed_user& row)
 {
     return {{"exposure", row.exposure},
@@ -108,6 +114,7 @@ object to_json(const listed_user& row)
             {"created_by", text_or_null(row.user.created_by)},
             {"creation_date", time_or_null(row.user.creation_date)},
             {"expiration_date", time_or_null(row.user.expiration_date)},
+            {"business_group", to_json(row.user.group)},
             {"description", row.user.description}};
 }
 
@@ -334,13 +341,12 @@ struct listed_instance {
 
 object to_json(const listed_instance& row)
 {
-    value group = nullptr;
-    if (row.instance.group)
-        group = object{{"id", text_or_null(row.instance.group->id)},
-                       {"name", text_or_null(row.instance.group->name)}};
-    return {{"exposure", row.exposure.name},      {"id", row.instance.id},
-            {"name", row.instance.name},          {"status", row.instance.status_text},
-            {"business_group", std::move(group)}, {"topic", row.exposure.topic}};
+    return {{"exposure", row.exposure.name},
+            {"id", row.instance.id},
+            {"name", row.instance.name},
+            {"status", row.instance.status_text},
+            {"business_group", to_json(row.instance.group)},
+            {"topic", row.exposure.topic}};
 }
 
 std::string group_text(const std::optional<policy::business_group>& group)

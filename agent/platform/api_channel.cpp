@@ -18,6 +18,18 @@ crypto::secret bearer(const crypto::secret& token)
     return crypto::secret(std::move(value));
 }
 
+// What a refusal of the API is usually about. Groups, and with them roles, are received at log-on
+// (platform-api section 1.3).
+policy::failure with_advice(policy::failure failed)
+{
+    if (failed.code == policy::errc::forbidden)
+        failed.context +=
+            ": the service user lacks the role, or tenant is not the login's; after a change of "
+            "role, log in again";
+    if (failed.code == policy::errc::unauthorized) failed.context += ": the access token is not accepted";
+    return failed;
+}
+
 }  // namespace
 
 api_channel::api_channel(io::http& http, access_tokens& tokens, io::clock& clock, observer watch)
@@ -25,8 +37,15 @@ api_channel::api_channel(io::http& http, access_tokens& tokens, io::clock& clock
 {
 }
 
-io::task<io::http_response> api_channel::send(api_call call)
+std::optional<policy::duration> api_channel::clock_ahead(const std::string& host) const
 {
+    const auto known = clock_ahead_.find(host);
+    return known == clock_ahead_.end() ? std::nullopt : std::optional(known->second);
+}
+
+io::task<io::http_response> api_channel::send(api_call call, unsigned* status)
+{
+    if (status) *status = 0;
     auto token = co_await tokens_.current();
     if (!token) co_return policy::with_context(call.what, token.error());
 
@@ -38,12 +57,13 @@ io::task<io::http_response> api_channel::send(api_call call)
         answer = co_await exchange(call, *token);
     }
     if (!answer) co_return policy::with_context(call.what, answer.error());
+    if (status) *status = answer->status;
     if (succeeded(*answer)) {
         tokens_.accepted(*token);
         co_return answer;
     }
     const std::array hidden = {token->view()};
-    co_return failure_of(*answer, call.what, host_of(call.url), clock_.now(), hidden);
+    co_return with_advice(failure_of(*answer, call.what, host_of(call.url), clock_.now(), hidden));
 }
 
 io::task<io::http_response> api_channel::exchange(const api_call& call, const crypto::secret& token)
@@ -53,6 +73,8 @@ io::task<io::http_response> api_channel::exchange(const api_call& call, const cr
                              .headers = {{"Accept", "application/json"}},
                              .authorization = bearer(token),
                              .body = std::nullopt,
+                             .body_limit = call.body_limit,
+                             .consume = call.consume,
                              .idempotent = call.method != "POST"};
     if (!call.body.empty()) {
         request.headers.emplace("Content-Type", "application/json");
@@ -64,7 +86,7 @@ io::task<io::http_response> api_channel::exchange(const api_call& call, const cr
                   answer ? std::to_string(answer->status) : policy::name_of(answer.error().code));
     if (answer)
         if (const auto date = policy::parse_date(header(*answer, "date")))
-            clock_ahead_ = clock_.now() - *date;
+            clock_ahead_[host_of(call.url)] = clock_.now() - *date;
     co_return answer;
 }
 

@@ -5,6 +5,7 @@
 #include "agent/platform/access_token.hpp"
 
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,7 +20,9 @@ struct api_call {
     std::string operation;  // stable word for metrics: "list_users"
     std::string method;
     std::string url;
-    std::string body = {};  // JSON, of a POST
+    std::string body = {};           // JSON, of a POST
+    io::body_consumer consume = {};  // of a 2xx answer's body, piece by piece; none: it is in the response
+    std::size_t body_limit = policy::limits::response_bytes;
 };
 
 class api_channel {
@@ -32,10 +35,12 @@ public:
 
     // The answer, when it is 2xx. After a 401 the token is refreshed (shared by all that wait) and the call
     // repeated once, a POST too: a 401 counts as not executed (failure-modes U18). Then errc::unauthorized.
-    io::task<io::http_response> send(api_call);
+    // `status`: the HTTP status of the last answer, 0 when there was none.
+    io::task<io::http_response> send(api_call, unsigned* status = nullptr);
 
-    // Our clock minus the platform's, as the Date header of the last answer showed it.
-    std::optional<policy::duration> clock_ahead() const { return clock_ahead_; }
+    // Our clock minus that of the host, as the Date header of its last answer showed it. Each host has its
+    // own: a wrong clock of one service says nothing of the others.
+    std::optional<policy::duration> clock_ahead(const std::string& host) const;
 
 private:
     io::task<io::http_response> exchange(const api_call&, const crypto::secret& token);
@@ -44,7 +49,7 @@ private:
     access_tokens& tokens_;
     io::clock& clock_;
     observer observer_;
-    std::optional<policy::duration> clock_ahead_;
+    std::map<std::string, policy::duration> clock_ahead_;  // by host
 };
 
 // The failure of an answer that a reader did not believe, with the call's and the host's name.

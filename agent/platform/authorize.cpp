@@ -1,7 +1,7 @@
 #include "agent/platform/authorize.hpp"
 
 #include "agent/platform/address.hpp"
-#include "agent/platform/shown.hpp"
+#include "agent/platform/redact.hpp"
 #include "crypto/digest.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -74,8 +74,8 @@ bool looks_like_a_code(std::string_view text)
 
 policy::failure reported(std::string_view error, std::string_view description)
 {
-    std::string words = shown(unescaped(error, true));
-    if (!description.empty()) words += ": " + shown(unescaped(description, true));
+    std::string words = redact(unescaped(error, true));
+    if (!description.empty()) words += ": " + redact(unescaped(description, true));
     return {.code = policy::errc::refused,
             .context = "the identity provider refused the login: " + words,
             .kind = policy::retry::never};

@@ -2,17 +2,240 @@
 
 #include "agent/platform/address.hpp"
 #include "agent/platform/json.hpp"
+#include "agent/platform/redact.hpp"
 #include "agent/platform/status.hpp"
+#include "agent/platform/wiping_storage.hpp"
+#include "policy/nearest.hpp"
 
 #include <boost/json.hpp>
 
 #include <algorithm>
 #include <initializer_list>
+#include <optional>
 
 namespace platform {
-namespace {
+
+namespace json = boost::json;
 
 using policy::errc;
+
+// ---- requests and their states
+
+namespace {
+
+std::optional<bool> flag_of(const json::object& object, const char* key)
+{
+    const auto* value = object.if_contains(key);
+    if (value != nullptr && value->is_bool()) return value->get_bool();
+    const auto text = text_of(object, key);
+    if (text == "true") return true;
+    if (text == "false") return false;
+    return std::nullopt;
+}
+
+// What the words of phase and state say: nothing for one that may still change.
+std::optional<bool> success_by(std::string_view word)
+{
+    if (word == "SUCCESSFUL") return true;
+    if (word.ends_with("FAILED") || word == "REJECTED" || word == "CANCELLED" || word == "CANCELED")
+        return false;
+    return std::nullopt;
+}
+
+policy::failure wrong_usage(std::string sentence)
+{
+    return {.code = policy::errc::usage, .context = std::move(sentence), .kind = policy::retry::never};
+}
+
+json::value typed(std::string_view text)
+{
+    boost::system::error_code error;
+    auto value = json::parse(json::string_view(text.data(), text.size()), error);
+    return error ? json::value(json::string_view(text.data(), text.size())) : value;
+}
+
+policy::result<void> assign(json::object& data, const std::string& assignment)
+{
+    const auto equals = assignment.find('=');
+    if (equals == std::string::npos || equals == 0)
+        return wrong_usage("\"" + redact(assignment) + "\" is no assignment: write KEY=VALUE");
+    const auto key = assignment.substr(0, equals);
+    if (data.contains(key)) {
+        data[key] = typed(std::string_view(assignment).substr(equals + 1));
+        return {};
+    }
+    std::vector<std::string> known;
+    std::string list;
+    for (const auto& member : data) {
+        known.emplace_back(member.key());
+        list += (list.empty() ? "" : ", ") + known.back();
+    }
+    const auto near = policy::nearest(key, known);
+    return wrong_usage("the catalog item knows no \"" + redact(key) +
+                       "\": " + (near.empty() ? "there are " + redact(list) : "did you mean " + near + "?"));
+}
+
+}  // namespace
+
+policy::result<request_state> read_request_state(std::string_view body)
+{
+    const auto object = parse_object(body);
+    if (!object) return object.error();
+    const auto phase = text_of(*object, "phase");
+    const auto state = text_of(*object, "state");
+    const auto final = flag_of(*object, "final");
+    if (!final && phase.empty() && state.empty())
+        return unexpected_answer("it says nothing of the request's state");
+
+    request_state read{.id = text_of(*object, "id"), .text = phase.empty() ? state : phase, .details = {}};
+    const auto by_word = success_by(read.text);
+    read.finished = final.value_or(by_word.has_value());
+    read.succeeded = read.finished && flag_of(*object, "successful").value_or(by_word.value_or(false));
+    if (read.text.empty())
+        read.text = !read.finished ? "IN_PROGRESS" : read.succeeded ? "SUCCESSFUL" : "FAILED";
+    if (const auto* completion = object_of(*object, "requestCompletion"))
+        read.details = redact(text_of(*completion, "completionDetails"));
+    return read;
+}
+
+std::string read_submitted_id(std::string_view body, std::string_view location)
+{
+    if (const auto object = parse_object(body))
+        if (auto id = text_of(*object, "id"); !id.empty()) return id;
+    location = location.substr(0, location.find_first_of("?#"));
+    while (location.ends_with('/'))
+        location.remove_suffix(1);
+    const auto slash = location.rfind('/');
+    return slash == std::string_view::npos ? std::string() : std::string(location.substr(slash + 1));
+}
+
+std::string elements_body(const std::vector<std::string>& elements)
+{
+    return json::serialize(json::object{{"affectedElements", json::array(elements.begin(), elements.end())}});
+}
+
+policy::result<std::string> overlay(std::string_view request_template,
+                                    const std::vector<std::string>& assignments)
+{
+    auto request = parse_object(request_template);
+    if (!request) return request.error();
+    auto* data = request->if_contains("data");
+    if (data == nullptr || !data->is_object()) return unexpected_answer("the template has no data");
+    for (const auto& assignment : assignments)
+        if (auto done = assign(data->get_object(), assignment); !done) return done.error();
+    return json::serialize(*request);
+}
+
+policy::result<request_form> form_of(std::string_view body)
+{
+    const auto request = parse_object(body);
+    if (!request) return wrong_usage("not a JSON object with type and data");
+    if (!text_of(*request, "type").empty()) return request_form::complete;
+    return object_of(*request, "data") ? request_form::without_type : request_form::bare_data;
+}
+
+policy::result<std::string> completed(std::string_view request_template, std::string_view body)
+{
+    const auto model = parse_object(request_template);
+    if (!model) return model.error();
+    const auto type = text_of(*model, "type");
+    if (type.empty()) return unexpected_answer("the template has no type");
+    const auto form = form_of(body);
+    if (!form) return form.error();
+    auto request = *parse_object(body);
+    if (*form == request_form::bare_data) request = json::object{{"data", std::move(request)}};
+    request["type"] = type;
+    return json::serialize(request);
+}
+
+// ---- values of a form: the extraction rule of platform-api section 2.2, to the letter
+
+namespace {
+
+const json::array* array_of(const json::object& object, std::string_view key)
+{
+    const auto* value = object.if_contains(json::string_view(key.data(), key.size()));
+    return value == nullptr ? nullptr : value->if_array();
+}
+
+// The first entry of the list whose text under `key` is `wanted`.
+const json::object* first_with(const json::array* list, std::string_view key, std::string_view wanted)
+{
+    if (list == nullptr) return nullptr;
+    for (const auto& entry : *list) {
+        const auto* object = entry.if_object();
+        if (object != nullptr && text_of(*object, key) == wanted) return object;
+    }
+    return nullptr;
+}
+
+struct found_value {
+    crypto::secret text;
+    std::string type;
+    std::string why;  // not empty: there is no value, a sentence
+};
+
+found_value no_value(std::string why)
+{
+    return {.text = {}, .type = {}, .why = std::move(why)};
+}
+
+// What the platform calls the type, else what JSON calls it.
+std::string type_of(const json::object& outer, const json::value& value)
+{
+    if (auto named = text_of(outer, "type"); !named.empty()) return named;
+    return value.is_string() ? "string" : value.is_bool() ? "boolean" : "number";
+}
+
+found_value value_of(const json::array& updates, const std::string& element)
+{
+    const auto* update = first_with(&updates, "id", element);
+    if (update == nullptr)
+        return no_value("the action does not show an element " + element +
+                        "; `action form` lists what it has");
+    const auto* facet_values = object_of(*update, "facetValues");
+    const auto* facets = facet_values == nullptr ? nullptr : array_of(*facet_values, "facets");
+    const auto* facet = first_with(facets, "type", "fixedValue");
+    if (facet == nullptr)
+        return no_value("element " + element + " has no facet of type fixedValue, and so no value");
+    const auto* outer = object_of(*facet, "value");
+    const auto* value = outer == nullptr ? facet->if_contains("value") : outer->if_contains("value");
+    if (value == nullptr || value->is_null())
+        return no_value("the value of element " + element + " is null: the platform has none yet");
+    if (outer == nullptr || value->is_structured())
+        return no_value("the value of element " + element + " is not a string, a number or a boolean");
+    if (value->is_bool())
+        return {.text = crypto::secret(value->get_bool() ? "true" : "false"),
+                .type = type_of(*outer, *value),
+                .why = {}};
+    return {.text = crypto::secret(text_of(*outer, "value")), .type = type_of(*outer, *value), .why = {}};
+}
+
+}  // namespace
+
+policy::result<element_values> extract_values(std::string_view body, const std::vector<std::string>& elements)
+{
+    wiping_storage memory;
+    const auto object = parse_object(body, &memory);
+    if (!object) return object.error();
+    const auto* updates = array_of(*object, "elementUpdates");
+    if (updates == nullptr) return unexpected_answer("it has no list of elementUpdates");
+    element_values found;
+    for (const auto& element : elements) {
+        auto value = value_of(*updates, element);
+        if (value.why.empty()) {
+            found.values[element] = std::move(value.text);
+            found.types[element] = std::move(value.type);
+        } else {
+            found.missing[element] = std::move(value.why);
+        }
+    }
+    return found;
+}
+
+// ---- calls
+
+namespace {
 
 constexpr const char* consumer = "/catalog-service/api/consumer";
 
@@ -66,17 +289,18 @@ io::task<std::string> catalog_client::request_template(std::string item, std::st
     co_return co_await get_object(call);
 }
 
-io::task<std::string> catalog_client::submit(std::string item, std::string business_group, std::string body)
+io::task<submitted_request> catalog_client::submit(std::string item, std::string business_group,
+                                                   std::string body)
 {
     const std::string what = "catalog item " + item + ": submit the request";
     const auto path = item_path(item, "/requests", business_group);
     if (path.empty()) co_return empty_id(what);
-    const auto typed = names_type(body);
-    if (!typed) co_return policy::with_context(what, typed.error());
-    if (!*typed) {
+    const auto form = form_of(body);
+    if (!form) co_return policy::with_context(what, form.error());
+    if (*form != request_form::complete) {
         const auto model = co_await request_template(item, business_group);
         if (!model) co_return model.error();
-        auto whole = with_type_of(*model, body);
+        auto whole = completed(*model, body);
         if (!whole) co_return policy::with_context(what, whole.error());
         body = std::move(*whole);
     }
@@ -87,10 +311,12 @@ io::task<std::string> catalog_client::submit(std::string item, std::string busin
                         .body = std::move(body)};
     auto answer = co_await channel_.send(call);
     if (answer) {
-        auto id = read_submitted_id(answer->body, header(*answer, "location"));
+        submitted_request made{.id = read_submitted_id(answer->body, header(*answer, "location")),
+                               .answer = {}};
+        if (parse_object(answer->body)) made.answer = std::move(answer->body);
         const auto start = answer->body.find_first_not_of(" \t\r\n");
         const bool a_page = start != std::string::npos && answer->body[start] == '<';
-        if (!id.empty() || !a_page) co_return id;
+        if (!made.id.empty() || !made.answer.empty() || !a_page) co_return made;
         answer = unbelievable(call, unexpected_answer("it is an HTML page"));
     }
     auto failure = answer.error();

@@ -2,7 +2,7 @@
 
 #include "agent/io/async.hpp"
 #include "agent/io/crash_point.hpp"
-#include "agent/platform/shown.hpp"
+#include "agent/platform/redact.hpp"
 #include "crypto/digest.hpp"
 #include "policy/dates.hpp"
 
@@ -633,7 +633,7 @@ io::task<void> oauth_tokens::settle_login(policy::identity_settings settings, to
     if (other && !force) {
         co_await save();  // what was sent is spent all the same
         const auto name = [](const std::string& user, const std::string& subject) {
-            return shown(user.empty() ? subject : user);
+            return redact(user.empty() ? subject : user);
         };
         co_return failure{.code = errc::refused,
                           .context = "this login is for " + name(answer.user, answer.subject) +

@@ -1,7 +1,7 @@
 #include "agent/platform/secret_reader.hpp"
 
 #include "agent/io/async.hpp"
-#include "agent/platform/shown.hpp"
+#include "agent/platform/redact.hpp"
 #include "policy/limits.hpp"
 
 #include <algorithm>
@@ -158,7 +158,7 @@ io::task<crypto::secret> secret_reader::run(policy::secret_source source, std::s
     const auto printed =
         std::string_view(outcome->out).substr(0, outcome->out.find_last_not_of(" \t\r\n") + 1);
     const std::array hidden = {before.view(), printed};  // a script that traces itself prints its token
-    const auto said = outcome->err.empty() ? std::string() : ": " + shown(outcome->err, hidden);
+    const auto said = outcome->err.empty() ? std::string() : ": " + redact(outcome->err, hidden);
     if (outcome->timed_out)
         co_return no_secret(
             what, name + " did not end within " + std::to_string(command_time.count()) + " s" + said);

@@ -2,9 +2,10 @@
 
 #include "agent/platform/address.hpp"
 #include "agent/platform/json.hpp"
-#include "agent/platform/shown.hpp"
+#include "agent/platform/redact.hpp"
 #include "policy/dates.hpp"
 
+#include <boost/beast/http/status.hpp>
 #include <boost/json.hpp>
 
 #include <algorithm>
@@ -25,31 +26,28 @@ constexpr policy::duration longest_wait = std::chrono::hours(24);  // that a Ret
 struct meaning {
     errc code;
     retry kind;
-    const char* advice;  // what it says, and what to do
 };
 
 meaning meaning_of(unsigned status)
 {
     switch (status) {
         case 401:
-            return {errc::unauthorized, retry::after_change, "the access token is refused"};
+            return {errc::unauthorized, retry::after_change};
         case 403:
-            return {
-                errc::forbidden, retry::after_change,
-                "the login lacks the permission for it: give its user the role that administers the service"};
+            return {errc::forbidden, retry::after_change};
         case 404:
         case 410:
-            return {errc::not_found, retry::later, "there is no such thing"};
+            return {errc::not_found, retry::later};
         case 408:
         case 425:
         case 429:
-            return {errc::throttled, retry::later, "the platform asks to wait"};
+            return {errc::throttled, retry::later};
         default:
             break;
     }
-    if (status >= 500) return {errc::unavailable, retry::later, "the platform has an error of its own"};
-    if (status >= 400) return {errc::refused, retry::after_change, "the platform refuses the request"};
-    return {errc::bad_answer, retry::later, "not an answer of the API"};
+    if (status >= 500) return {errc::unavailable, retry::later};
+    if (status >= 400) return {errc::refused, retry::after_change};
+    return {errc::bad_answer, retry::later};
 }
 
 // RFC 7807, the usual {message} and {error}, and the catalog service's {errors: [{message, systemMessage}]}.
@@ -87,7 +85,7 @@ std::string redirected_to(const io::http_response& answer)
 {
     const auto host = host_of(header(answer, "location"));
     if (host.empty()) return "a redirect";
-    return "a redirect to " + shown(host) + " (a login page, or a proxy's?): is the address right?";
+    return "a redirect to " + redact(host) + " (a login page or a proxy?); check the address";
 }
 
 }  // namespace
@@ -100,11 +98,10 @@ std::string_view header(const io::http_response& answer, const std::string& lowe
 
 std::string reason_in(std::string_view body, std::span<const std::string_view> hidden)
 {
-    if (const auto object = parse_object(body)) return shown(reason_of(*object), hidden);
+    if (const auto object = parse_object(body)) return redact(reason_of(*object), hidden);
     const auto first = body.find_first_not_of(" \t\r\n");
     if (first == std::string_view::npos || body[first] == '{') return {};
-    if (body[first] == '<') return shown(title_of(body), hidden);
-    return shown(body, hidden);
+    return redact(body[first] == '<' ? title_of(body) : body, hidden);
 }
 
 std::optional<policy::duration> retry_after(const io::http_response& answer, policy::instant now)
@@ -124,15 +121,18 @@ std::optional<policy::duration> retry_after(const io::http_response& answer, pol
 policy::failure failure_of(const io::http_response& answer, std::string_view what, std::string_view host,
                            policy::instant now, std::span<const std::string_view> hidden)
 {
-    const auto [code, kind, advice] = meaning_of(answer.status);
+    const auto [code, kind] = meaning_of(answer.status);
     std::string sentence =
-        std::string(what) + ": " + std::string(host) + " answers " + std::to_string(answer.status);
+        std::string(what) + ": " + std::string(host) + " answered " + std::to_string(answer.status);
+    if (const auto words =
+            boost::beast::http::obsolete_reason(boost::beast::http::int_to_status(answer.status));
+        boost::beast::http::int_to_status(answer.status) != boost::beast::http::status::unknown)
+        sentence.append(" ").append(words);
     if (answer.status >= 300 && answer.status < 400) {
         sentence += ", " + redirected_to(answer);
         return {.code = code, .context = std::move(sentence), .kind = kind};
     }
-    sentence.append(", ").append(advice);
-    if (const auto reason = reason_in(answer.body, hidden); !reason.empty()) sentence += ": " + reason;
+    if (const auto reason = reason_in(answer.body, hidden); !reason.empty()) sentence += " (" + reason + ")";
     return {
         .code = code, .context = std::move(sentence), .kind = kind, .retry_after = retry_after(answer, now)};
 }

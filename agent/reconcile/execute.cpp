@@ -108,15 +108,31 @@ io::task<void> executor::note(const policy::action& a)
     co_return co_await world_.save(a.name);
 }
 
-policy::business_group group_for(const policy::desired_exposure& exposure,
-                                 const policy::observed_state& observed)
+platform::group_choice executor::group_for(const policy::desired_exposure& exposure)
 {
-    if (exposure.group) return *exposure.group;
-    const auto seen = observed.exposures.find(exposure.name);
-    if (seen != observed.exposures.end() && !seen->second.instances.empty() &&
-        seen->second.instances.front().group)
-        return *seen->second.instances.front().group;
-    return {.id = "", .name = exposure.tenant};
+    const auto& observed = world_.observed().exposures;
+    const auto seen = observed.find(exposure.name);
+    const auto* instance =
+        seen != observed.end() && !seen->second.instances.empty() ? &seen->second.instances.front() : nullptr;
+    platform::group_choice choice{.group = {.id = "", .name = exposure.tenant},
+                                  .fields = exposure.group_fields};
+    if (exposure.group)
+        choice.group = *exposure.group;
+    else if (instance && instance->group)
+        choice.group = *instance->group;
+    if (choice.fields == policy::group_fields::auto_ && instance) choice.fields = instance->fields;
+    if (choice.fields == policy::group_fields::auto_)
+        choice.fields = world_.exposure_record(exposure).group_fields;
+    return choice;
+}
+
+// The names that the platform has accepted are the first ones to be sent from now on.
+io::task<void> executor::remember_fields(std::string exposure, policy::group_fields fields)
+{
+    auto& record = world_.exposure_record(*world_.exposure(exposure));
+    if (record.group_fields == fields) co_return policy::result<void>();
+    record.group_fields = fields;
+    co_return co_await world_.save_exposure(exposure);
 }
 
 }  // namespace reconcile

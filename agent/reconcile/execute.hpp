@@ -48,6 +48,11 @@ private:
     // bookkeeping
     io::task<void> note(const policy::action&);
 
+    // The business group to send: the configured one, else what the instance shows, else the tenant's name
+    // and no id; and the names of its members, as far as they are known.
+    platform::group_choice group_for(const policy::desired_exposure&);
+    io::task<void> remember_fields(std::string exposure, policy::group_fields);
+
     policy::instant now() const { return world_.outside().clock.now(); }
     policy::generation& generation(const policy::action& a)
     {
@@ -57,9 +62,5 @@ private:
 
     world& world_;
 };
-
-// The business group to send: the configured one, else what the instance shows, else the tenant's name and no
-// id.
-policy::business_group group_for(const policy::desired_exposure&, const policy::observed_state&);
 
 }  // namespace reconcile

@@ -67,7 +67,12 @@ io::task<std::vector<policy::remote_user>> executor::shown_beside(platform::expo
                                                                   policy::generation g)
 {
     auto& api = world_.outside().api;
-    auto listed = co_await api.list_users(address, g.where.instance_id);
+    std::vector<policy::remote_user> users;
+    platform::exposure_api::user_handler keep = [&](policy::remote_user user) {
+        const bool ours = user.mark && user.mark->owner == world_.stored().owner;
+        if (ours || user.id == g.remote_id) users.push_back(std::move(user));
+    };
+    auto listed = co_await api.list_users(address, g.where.instance_id, std::move(keep));
     if (!listed && listed.error().code == policy::errc::not_found) {
         const auto instances = co_await api.list_instances(address);
         if (!instances) co_return instances.error();
@@ -81,7 +86,6 @@ io::task<std::vector<policy::remote_user>> executor::shown_beside(platform::expo
             .code = policy::errc::bad_answer,
             .context = address.name + ": the platform's list seems to be cut off, and says nothing about " +
                        g.sent.common_name};
-    auto users = std::move(listed->users);
     if (g.remote_id.empty() || std::ranges::find(users, g.remote_id, &policy::remote_user::id) != users.end())
         co_return users;
     auto detail = co_await api.read_user(address, g.where.instance_id, g.remote_id);

@@ -13,12 +13,12 @@ io::task<void> executor::onboard(const policy::action& a)
     record.onboarding_since = now();
     if (auto saved = co_await world_.save_exposure(exposure.name); !saved) co_return saved.error();
 
-    const auto created = co_await world_.outside().api.create_instance(
-        address_of(exposure), group_for(exposure, world_.observed()));
+    const auto created =
+        co_await world_.outside().api.create_instance(address_of(exposure), group_for(exposure));
     if (created) {
         io::log(io::severity::info, io::events::onboarded, {exposure.name},
                 "tenant " + exposure.tenant + " onboarded");
-        co_return policy::result<void>();
+        co_return co_await remember_fields(exposure.name, created->fields);
     }
     if (policy::never_sent(created.error())) {
         world_.exposure_record(exposure).onboarding_since.reset();

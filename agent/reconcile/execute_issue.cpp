@@ -171,14 +171,13 @@ io::task<void> executor::submit(const policy::user_name& name, const std::string
     io::crash_point("submit.intent-kept");
 
     const auto sent = *world_.user(name).find(id);
-    const auto created =
-        co_await world_.outside().api.create_user(address_of(exposure), sent.where.instance_id, sent.sent,
-                                                  group_for(exposure, world_.observed()), *body);
+    const auto created = co_await world_.outside().api.create_user(
+        address_of(exposure), sent.where.instance_id, sent.sent, group_for(exposure), *body);
     io::crash_point("submit.answered");
     g = world_.user(name).find(id);
     g->submitted_at = now();  // the settle time counts from here: the answer may have taken long
-    if (created && !created->empty()) {
-        g->remote_id = *created;
+    if (created && !created->id.empty()) {
+        g->remote_id = created->id;
         g->accepted_at = now();
         g->answered = true;
         world_.user(name).failure.reset();
@@ -190,7 +189,7 @@ io::task<void> executor::submit(const policy::user_name& name, const std::string
     }
     if (auto saved = co_await world_.save(name); !saved) co_return saved.error();
     if (!created) co_return created.error();
-    co_return policy::result<void>();
+    co_return co_await remember_fields(name.exposure, created->fields);
 }
 
 io::task<void> executor::adopt(const policy::action& a)

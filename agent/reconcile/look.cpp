@@ -72,13 +72,16 @@ io::awaitable<policy::observed_exposure> look(platform::exposure_api& api, polic
 
     const auto& instance = seen.instances.front();
     if (instance.status != policy::remote_status::ready) co_return seen;
-    auto users = co_await api.list_users(address, instance.id);
-    if (!users) {
-        seen.error = users.error();
+    platform::exposure_api::user_handler keep = [&](policy::remote_user user) {
+        seen.users.push_back(std::move(user));
+    };
+    const auto listed = co_await api.list_users(address, instance.id, std::move(keep));
+    if (!listed) {
+        seen.error = listed.error();
+        seen.users.clear();
         co_return seen;
     }
-    seen.users = std::move(users->users);
-    seen.cut_off = users->cut_off;
+    seen.cut_off = listed->cut_off;
     auto missing = unlisted(std::move(known), seen.users);
     co_await confirm(api, address, instance.id, std::move(missing), seen);
     co_return seen;

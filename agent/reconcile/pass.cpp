@@ -133,7 +133,7 @@ io::awaitable<std::optional<policy::failure>> exposure_pass::look_again(const pa
     const auto wanted = *exposure;
     auto seen = co_await look(world_.outside().api, wanted, known_ids(world_.stored(), wanted),
                               world_.outside().clock.now());
-    world_.observed().clock_ahead = world_.outside().api.clock_ahead();
+    world_.observed().clock_ahead = world_.outside().api.clock_ahead(address_of(wanted));
     const auto failed = seen.error;
     const bool has_instance = !seen.instances.empty();
     world_.observed().exposures[exposure_] = std::move(seen);

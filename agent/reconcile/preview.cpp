@@ -23,8 +23,8 @@ io::awaitable<void> look_everywhere(world& w, preview& into)
             else
                 ++into.reach.reached;
             w.observed().exposures[exposure.name] = std::move(seen);
+            w.observed().clock_ahead = w.outside().api.clock_ahead(address_of(exposure));
         });
-    w.observed().clock_ahead = w.outside().api.clock_ahead();
     into.reach.exposures = into.unreached;
 }
 

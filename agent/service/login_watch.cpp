@@ -5,7 +5,7 @@
 #include "agent/io/log_events.hpp"
 #include "agent/io/notify.hpp"
 #include "agent/platform/oauth.hpp"
-#include "agent/platform/shown.hpp"
+#include "agent/platform/redact.hpp"
 #include "policy/limits.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -62,7 +62,7 @@ std::string ending(const policy::result<io::process_outcome>& outcome, const cry
     if (!outcome) return outcome.error().context;
     if (outcome->ok()) return {};
     const std::array hidden = {token.view()};
-    const auto said = platform::shown(outcome->err.empty() ? outcome->out : outcome->err, hidden);
+    const auto said = platform::redact(outcome->err.empty() ? outcome->out : outcome->err, hidden);
     const auto how = outcome->timed_out     ? std::string("did not end in time")
                      : outcome->signal != 0 ? "signal " + std::to_string(outcome->signal)
                                             : "exit " + std::to_string(outcome->exit_code);

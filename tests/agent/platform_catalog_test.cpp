@@ -85,11 +85,16 @@ BOOST_AUTO_TEST_CASE(the_extraction_rule)
         {"value.value null", facets(R"([{"type": "fixedValue", "value": {"value": null}}])"), "is null"},
         {"the first fixedValue is null, the second is not",
          facets(R"([{"type": "fixedValue", "value": null}, )" + good + "]"), "is null"},
-        {"a number", facets(R"([{"type": "fixedValue", "value": {"value": 7}}])"), "is not a text"},
+        {"a number", facets(R"([{"type": "fixedValue", "value": {"type": "integer", "value": 7}}])"),
+         "value: 7"},
+        {"a fraction", facets(R"([{"type": "fixedValue", "value": {"value": 1.5}}])"), "value: 1.5"},
+        {"a boolean", facets(R"([{"type": "fixedValue", "value": {"value": false}}])"), "value: false"},
         {"an object", facets(R"([{"type": "fixedValue", "value": {"value": {"x": "AKIA"}}}])"),
-         "is not a text"},
-        {"a list", facets(R"([{"type": "fixedValue", "value": {"value": ["AKIA"]}}])"), "is not a text"},
-        {"a bare text for value", facets(R"([{"type": "fixedValue", "value": "AKIA"}])"), "is not a text"},
+         "is not a string, a number or a boolean"},
+        {"a list", facets(R"([{"type": "fixedValue", "value": {"value": ["AKIA"]}}])"),
+         "is not a string, a number or a boolean"},
+        {"a bare text for value", facets(R"([{"type": "fixedValue", "value": "AKIA"}])"),
+         "is not a string, a number or a boolean"},
         {"the first entry has none, the second has", R"([{"id": "provider-accessKeyID"}, )" + update,
          "no facet of type fixedValue"},
         {"no list at all", "{}", "bad answer: it has no list of elementUpdates"},
@@ -116,6 +121,13 @@ BOOST_AUTO_TEST_CASE(elements_that_are_missing_do_not_hide_the_others)
     BOOST_TEST(read.values.at("b").view() == "B");
     BOOST_TEST(says(read.missing.at("a"), "does not show an element a"));
     BOOST_CHECK(!platform::extract_values("<html>", {"a"}));
+    const auto typed = platform::extract_values(R"({"elementUpdates": [
+        {"id": "a", "facetValues": {"facets": [{"type": "fixedValue", "value": {"type": "integer", "value": 7}}]}},
+        {"id": "b", "facetValues": {"facets": [{"type": "fixedValue", "value": {"value": true}}]}}]})",
+                                                {"a", "b"})
+                           .value();
+    BOOST_TEST(typed.types.at("a") == "integer");
+    BOOST_TEST(typed.types.at("b") == "boolean");
     BOOST_CHECK(!platform::extract_values("[]", {"a"}));
 }
 
@@ -232,8 +244,13 @@ struct fixture {
 
     policy::result<std::string> submit(const char* body)
     {
-        return run_coroutine(client.submit("item 1", "bg/1", body));
+        auto made = run_coroutine(client.submit("item 1", "bg/1", body));
+        if (!made) return made.error();
+        answer = made->answer;
+        return made->id;
     }
+
+    std::string answer;  // of the last submission
 };
 
 const std::string submission = base + "/entitledCatalogItems/item%201/requests?businessGroupId=bg%2F1";
@@ -255,6 +272,7 @@ BOOST_AUTO_TEST_CASE(a_submission)
     BOOST_TEST(submit(R"({"type": "t", "data": {"a": 1}})").value() == "r-1");
     BOOST_TEST(http.requests.at(0).body == R"({"type": "t", "data": {"a": 1}})");
     BOOST_TEST(!http.requests.at(0).idempotent);
+    BOOST_TEST(answer == R"({"id": "r-1"})");
 
     http.expect("POST", submission).answer(201, "", {{"location", base + "/requests/r-2"}});
     BOOST_TEST(submit(R"({"type": "t"})").value() == "r-2");
@@ -268,6 +286,16 @@ BOOST_AUTO_TEST_CASE(a_type_is_taken_from_the_template)
         .answer(200, R"({"type": "com.example.Request", "data": {"b": null}})");
     http.expect("POST", submission).answer(201, R"({"id": "r-1"})");
     BOOST_TEST(submit(R"({"data": {"a": 1}})").value() == "r-1");
+    BOOST_CHECK(json::parse(http.requests.at(1).body) ==
+                json::parse(R"({"type": "com.example.Request", "data": {"a": 1}})"));
+}
+
+BOOST_AUTO_TEST_CASE(a_bare_data_object_is_put_under_data)
+{
+    http.expect("GET", base + "/entitledCatalogItems/item%201/requests/customTemplate?businessGroupId=bg%2F1")
+        .answer(200, R"({"type": "com.example.Request", "data": {"a": null}})");
+    http.expect("POST", submission).answer(201, R"({"id": "r-1"})");
+    BOOST_TEST(submit(R"({"a": 1})").value() == "r-1");
     BOOST_CHECK(json::parse(http.requests.at(1).body) ==
                 json::parse(R"({"type": "com.example.Request", "data": {"a": 1}})"));
 }

@@ -48,6 +48,17 @@ struct fixture {
                                     .base_url = "https://les.example.com",
                                     .tenant = "orion-123"};
 
+    platform::group_choice choice{.group = {.id = "g", .name = "n"}};
+    std::vector<policy::remote_user> listed;
+
+    policy::result<platform::list_end> list_users()
+    {
+        const platform::exposure_api::user_handler keep = [this](policy::remote_user user) {
+            listed.push_back(std::move(user));
+        };
+        return run_coroutine(client.list_users(logs, "i-1", keep));
+    }
+
     ~fixture()
     {
         BOOST_TEST(http.unexpected.empty());
@@ -79,8 +90,8 @@ BOOST_AUTO_TEST_CASE(a_post_carries_its_body_and_is_not_idempotent)
                                   .description = "d",
                                   .contact = "soc@example.com",
                                   .consumer_group = "siem"};
-    const policy::business_group group{.id = "", .name = "orion-123"};
-    BOOST_TEST(run_coroutine(client.create_user(logs, "i-1", sent, group, "QUJD")).value() == "u-1");
+    const platform::group_choice group{.group = {.id = "", .name = "orion-123"}};
+    BOOST_TEST(run_coroutine(client.create_user(logs, "i-1", sent, group, "QUJD")).value().id == "u-1");
     const auto& request = http.requests.at(0);
     BOOST_TEST(request.headers.at("Content-Type") == "application/json");
     BOOST_TEST(!request.idempotent);
@@ -91,7 +102,7 @@ BOOST_AUTO_TEST_CASE(a_post_carries_its_body_and_is_not_idempotent)
 BOOST_AUTO_TEST_CASE(accepted_without_an_id_is_an_empty_id)
 {
     http.expect("POST", base).answer(202, "");
-    BOOST_TEST(run_coroutine(client.create_instance(logs, {.id = "g", .name = "n"})).value() == "");
+    BOOST_TEST(run_coroutine(client.create_instance(logs, choice)).value().id == "");
 }
 
 BOOST_AUTO_TEST_CASE(segments_are_escaped)
@@ -112,7 +123,7 @@ BOOST_AUTO_TEST_CASE(one_refresh_and_one_repeat_after_a_401)
 {
     http.expect("POST", base).answer(401);
     http.expect("POST", base).answer(200, R"({"id": "i-1"})");
-    BOOST_TEST(run_coroutine(client.create_instance(logs, {.id = "g", .name = "n"})).value() == "i-1");
+    BOOST_TEST(run_coroutine(client.create_instance(logs, choice)).value().id == "i-1");
     BOOST_TEST(http.requests.at(1).authorization == "Bearer second");
     BOOST_TEST(http.requests.at(0).body == http.requests.at(1).body);
     BOOST_TEST(tokens.refusals.size() == 1u);
@@ -146,23 +157,104 @@ BOOST_AUTO_TEST_CASE(a_403_asks_for_no_new_token)
     const auto failed = run_coroutine(client.list_instances(logs)).error();
     BOOST_CHECK(failed.code == errc::forbidden);
     BOOST_TEST(tokens.refusals.empty());
-    BOOST_TEST(failed.context.find("[hidden] is not allowed") != std::string::npos);
+    BOOST_TEST(
+        failed.context ==
+        "exposure logs: list instances: les.example.com answered 403 Forbidden ([hidden] is not allowed): "
+        "the service user lacks the role, or tenant is not the login's; after a change of role, log in "
+        "again");
 }
 
 BOOST_AUTO_TEST_CASE(a_page_of_html_with_200_is_no_empty_list)
 {
     http.expect("GET", base + "/i-1/users")
         .answer(200, "<html>Log in</html>", {{"content-type", "text/html"}});
-    const auto failed = run_coroutine(client.list_users(logs, "i-1")).error();
+    const auto failed = list_users().error();
     BOOST_CHECK(failed.code == errc::bad_answer);
     BOOST_TEST(failed.context.find("exposure logs: list users") == 0u);
     BOOST_TEST(failed.context.find("les.example.com") != std::string::npos);
 }
 
+BOOST_AUTO_TEST_CASE(a_list_is_handed_on_user_by_user)
+{
+    http.expect("GET", base + "/i-1/users").answer(200, R"({"items": [{"id": "u-1"}, {"id": "u-2"}]})");
+    BOOST_TEST(list_users().value().users == 2u);
+    BOOST_TEST(listed.size() == 2u);
+    http.expect("GET", base + "/i-1/users").answer(200, R"({"items": [{"id": "u-1"}, 7]})");
+    BOOST_CHECK(list_users().error().code == errc::bad_answer);
+}
+
+BOOST_AUTO_TEST_CASE(an_instance_by_its_id)
+{
+    http.expect("GET", base + "/i-1").answer(200, R"({"id": "i-1", "status": "FAILED"})");
+    BOOST_TEST(run_coroutine(client.read_instance(logs, "i-1")).value().status_text == "FAILED");
+    http.expect("GET", base + "/i-1").answer(200, R"({"id": "i-2", "status": "READY"})");
+    BOOST_CHECK(run_coroutine(client.read_instance(logs, "i-1")).error().code == errc::bad_answer);
+    http.expect("GET", base + "/i-1").answer(404);
+    BOOST_CHECK(run_coroutine(client.read_instance(logs, "i-1")).error().code == errc::not_found);
+}
+
+BOOST_AUTO_TEST_CASE(a_404_of_the_base_path_is_about_base_url)
+{
+    http.expect("GET", base).answer(404);
+    BOOST_TEST(run_coroutine(client.list_instances(logs)).error().context ==
+               "exposure logs: list instances: les.example.com answered 404 Not Found; check base_url "
+               "(https://les.example.com) and tenant");
+}
+
+BOOST_AUTO_TEST_CASE(a_refused_spelling_of_the_group_is_followed_by_the_other_one)
+{
+    using policy::group_fields;
+    auto health = logs;
+    health.variant = policy::variant::health;
+    const auto sent = [&](std::size_t i) { return boost::json::parse(http.requests.at(i).body); };
+    const auto spaces = boost::json::parse(R"({"spaceID": "g", "spaceName": "n"})");
+    const auto groups = boost::json::parse(R"({"businessGroupId": "g", "businessGroupName": "n"})");
+    for (const unsigned status : {400u, 422u}) {
+        http.requests.clear();
+        http.expect("POST", base).answer(status);
+        http.expect("POST", base).answer(201, R"({"id": "i-1"})");
+        const auto made = run_coroutine(client.create_instance(health, choice)).value();
+        BOOST_CHECK(made.fields == group_fields::business_group);
+        BOOST_CHECK(sent(0) == spaces);
+        BOOST_CHECK(sent(1) == groups);
+    }
+    // both refused: what the first one said; once each
+    http.requests.clear();
+    http.expect("POST", base).answer(400, R"({"message": "the former"})");
+    http.expect("POST", base).answer(400, R"({"message": "the latter"})");
+    const auto refused = run_coroutine(client.create_instance(health, choice)).error();
+    BOOST_CHECK(refused.code == errc::refused);
+    BOOST_TEST(refused.context.find("the former") != std::string::npos);
+    BOOST_TEST(http.requests.size() == 2u);
+    // an outcome that is open ends it, and so does a refusal of another kind
+    http.expect("POST", base).answer(400);
+    http.expect("POST", base).fail(errc::no_answer);
+    BOOST_CHECK(run_coroutine(client.create_instance(health, choice)).error().code == errc::no_answer);
+    http.expect("POST", base).answer(409);
+    BOOST_CHECK(run_coroutine(client.create_instance(health, choice)).error().code == errc::refused);
+    // what is known is not tried otherwise
+    choice.fields = group_fields::business_group;
+    http.expect("POST", base).answer(400);
+    BOOST_CHECK(!run_coroutine(client.create_instance(health, choice)));
+    BOOST_CHECK(boost::json::parse(http.requests.back().body) == groups);
+}
+
+BOOST_AUTO_TEST_CASE(a_missing_group_id_says_where_to_find_it)
+{
+    choice = {.group = {.id = "", .name = "n"}, .fields = policy::group_fields::business_group};
+    http.expect("POST", base).answer(400, R"({"message": "businessGroupId is required"})");
+    const auto failed = run_coroutine(client.create_instance(logs, choice)).error();
+    BOOST_TEST(failed.context.find("set business_group: {id, name}") != std::string::npos);
+    BOOST_TEST(failed.context.find("exposure-agent users logs") != std::string::npos);
+    http.expect("POST", base).answer(400, R"({"message": "the quota is used up"})");
+    const auto other = run_coroutine(client.create_instance(logs, choice)).error();
+    BOOST_TEST(other.context.find("business_group") == std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(a_link_header_cuts_the_list_off)
 {
     http.expect("GET", base + "/i-1/users").answer(200, R"({"items": []})", {{"link", "</x>; rel=\"next\""}});
-    BOOST_TEST(run_coroutine(client.list_users(logs, "i-1")).value().cut_off);
+    BOOST_TEST(list_users().value().cut_off);
 }
 
 BOOST_AUTO_TEST_CASE(another_users_answer_is_not_believed)
@@ -190,17 +282,20 @@ BOOST_AUTO_TEST_CASE(deletion_is_done_by_class_and_when_gone)
 BOOST_AUTO_TEST_CASE(a_lost_answer_keeps_its_code)
 {
     http.expect("POST", base).fail(errc::no_answer, "les.example.com closed the connection");
-    const auto failed = run_coroutine(client.create_instance(logs, {.id = "", .name = "n"})).error();
+    const auto failed = run_coroutine(client.create_instance(logs, choice)).error();
     BOOST_CHECK(failed.code == errc::no_answer);
     BOOST_TEST(observed.at(0) == "create_instance no_answer");
 }
 
 BOOST_AUTO_TEST_CASE(the_platforms_clock)
 {
-    BOOST_CHECK(!channel.clock_ahead());
+    BOOST_CHECK(!client.clock_ahead(logs));
     http.expect("GET", base).answer(200, R"({"items": []})", {{"date", "Sat, 28 Feb 2026 23:59:30 GMT"}});
     BOOST_CHECK(run_coroutine(client.list_instances(logs)));
-    BOOST_CHECK(channel.clock_ahead() == policy::duration(30));
+    BOOST_CHECK(client.clock_ahead(logs) == policy::duration(30));
+    auto other = logs;
+    other.base_url = "https://hes.example.com";
+    BOOST_CHECK(!client.clock_ahead(other));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

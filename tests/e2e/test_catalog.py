@@ -124,10 +124,22 @@ class RequestTest(CatalogCase):
         self.assertEqual(self.orders()[0]["body"], {"type": TYPE, "data": {"planName": "small"}})
         self.assertEqual(len(self.requests("catalog_template")), 1)
 
+    def test_a_bare_data_object_is_put_under_data(self):
+        self.order("--data", self.data_file({"planName": "small"}), expect=0)
+        self.assertEqual(self.orders()[0]["body"], {"type": TYPE, "data": {"planName": "small"}})
+
+    def test_the_rest_of_the_answer_is_in_the_json(self):
+        done = self.order("--data", self.data_file({"data": {"planName": "small"}}), "-o", "json", expect=0)
+        shown = json.loads(done.stdout)
+        self.assertEqual(shown["id"], self.orders()[0]["id"])
+        self.assertEqual(shown["answer"]["id"], shown["id"])
+        self.assertGreater(len(shown["answer"]), 1)
+
     def test_data_that_is_no_request(self):
         for content in ("", "[]", "{", '"text"'):
             with self.subTest(content=content):
-                self.order("--data", self.data_file(content), expect=64)
+                done = self.order("--data", self.data_file(content), expect=64)
+                self.assertIn("order.json", done.stderr)
         done = self.order("--data", self.agent.directory / "nothing.json", expect=64)
         self.assertIn("nothing.json", done.stderr)
         self.assertEqual(self.requests("catalog_submit"), [])
@@ -180,7 +192,7 @@ class RequestTest(CatalogCase):
         self.behave(id_in="nowhere")
         done = self.order("--set", "planName=x", expect=0)
         self.assertEqual(done.stdout, "")
-        self.assertIn("did not say its id", done.stderr)
+        self.assertIn("without naming its id", done.stderr)
 
     def test_json(self):
         answer = json.loads(self.order("--set", "planName=x", "-o", "json", expect=0).stdout)
@@ -308,13 +320,19 @@ class ActionTest(CatalogCase):
         self.assertEqual(answer["values"], {ACCESS_KEY: "simulated-access-key"})
         self.assertEqual(answer["missing"], [SECRET_KEY])
 
+    def test_numbers_and_booleans_are_values(self):
+        self.behave(elements={"size": 7, "public": True, "ratio": 1.5})
+        done = self.values("size", "public", "ratio", expect=0)
+        self.assertEqual(done.stdout, "size=7\npublic=true\nratio=1.5\n")
+        answer = json.loads(self.values("size", "public", "-o", "json", expect=0).stdout)
+        self.assertEqual(answer["values"], {"size": "7", "public": "true"})
+        self.assertEqual(set(answer["types"]), {"size", "public"})
+
     def test_what_is_no_value_does_not_hide_the_others(self):
         facet = lambda kind, value: {"type": kind, "value": {"type": "string", "value": value}}
         shapes = {
             "null": (None, "is null"),
-            "number": (7, "not a text"),
-            "boolean": (True, "not a text"),
-            "list": ({"facets": [facet("fixedValue", ["a"])]}, "not a text"),
+            "list": ({"facets": [facet("fixedValue", ["a"])]}, "not a string, a number or a boolean"),
             "no fixedValue": ({"facets": [facet("defaultValue", "a decoy")]}, "no facet of type fixedValue"),
             "no facets": ({"facets": []}, "no facet of type fixedValue"),
             "first of two is null": ({"facets": [facet("fixedValue", None), facet("fixedValue", "b")]}, "is null"),

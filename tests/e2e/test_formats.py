@@ -148,12 +148,13 @@ class ContactTest(FormatCase):
 class GroupTest(FormatCase):
     """The group of the instance, read from its answer, is sent with its users."""
 
-    SENT = {"log": ("businessGroupId", "businessGroupName"), "health": ("spaceID", "spaceName"),
-            "lifecycle": ("businessGroupId", "businessGroupName")}
+    GROUP, SPACE = ("businessGroupId", "businessGroupName"), ("spaceID", "spaceName")
+    OWN = {"log": GROUP, "health": SPACE, "lifecycle": GROUP}
+    SHOWN = {"business-group": GROUP, "space-id": SPACE, "space": SPACE}
 
     def test_every_spelling(self):
         spellings = ("variant", "business-group", "space-id", "space", "all", "null", "absent")
-        for variant, (id_key, name_key) in self.SENT.items():
+        for variant, own in self.OWN.items():
             exposures = [{"name": s, "variant": variant, "tenant": f"{variant}-{s}", "users": ["siem"]} for s in spellings]
             agent = self.agent(exposures=exposures)
             for spelling in spellings:
@@ -165,8 +166,59 @@ class GroupTest(FormatCase):
                     agent.run("reconcile", f"{spelling}/siem", expect=0)
                     (sent,) = self.platform.requests("create_user")
                     group = {k: v for k, v in sent["body"].items() if k.startswith(("businessGroup", "space"))}
+                    id_key, name_key = self.SHOWN.get(spelling, own)  # what the instance shows is mirrored
                     known = {id_key: "group-77", name_key: "operations"}
                     self.assertEqual(group, {name_key: tenant} if spelling in ("null", "absent") else known)
+
+    def names_sent(self):
+        return [sorted(k for k in r["body"] if k.startswith(("businessGroup", "space")))
+                for r in self.platform.requests("create_user")]
+
+    def test_a_service_that_wants_the_other_names(self):
+        agent = self.agent(exposures=[{"variant": "health", "users": ["siem", "web"]}])
+        self.platform.behave(exposure={"group_in_body": "business-group", "group": "absent"})
+        agent.run("reconcile", "health/siem", expect=0)
+        self.assertEqual(self.names_sent(), [["businessGroupName"]])  # learned from the instance's creation
+        self.platform.clear_requests()
+        agent.run("reconcile", expect=0)  # another process remembers it
+        self.assertEqual(self.names_sent(), [["businessGroupName"]])
+
+    def test_the_names_that_the_file_wants(self):
+        agent = self.agent(exposures=[{"variant": "health", "users": ["siem"], "group_fields": "business_group"}])
+        self.platform.behave(exposure={"group_in_body": "business-group", "group": "absent"})
+        agent.run("reconcile", expect=0)
+        self.assertEqual([r["status"] for r in self.platform.requests("create_instance")], [201])
+
+    def test_a_service_that_wants_the_id(self):
+        agent = self.agent(["siem"])
+        self.platform.behave(exposure={"group_id_required": True})
+        done = agent.run("reconcile", expect=1)
+        self.assertIn("businessGroupId is required", done.stderr)
+        self.assertIn("set business_group: {id, name}", done.stderr)
+        self.assertEqual(len(self.platform.requests("create_instance")), 2)  # both spellings, once each
+
+
+class EmptyListTest(FormatCase):
+    def test_every_way_to_write_an_empty_list(self):
+        for written in ("items", "null", "object"):
+            with self.subTest(written):
+                self.platform.control("POST", "/reset")
+                self.platform.behave(exposure={"empty_list": written})
+                agent = self.agent(["siem"])
+                agent.run("reconcile", expect=0)
+                self.assertTrue(agent.published("siem").key_matches())
+
+    def test_an_empty_object_is_no_reason_to_make_what_is_known_again(self):
+        agent = self.agent(["siem"])
+        agent.run("reconcile", expect=0)
+        for operation in ("list_instances", "list_users"):
+            with self.subTest(operation):
+                self.platform.control("DELETE", "/faults")
+                self.platform.clear_requests()
+                self.platform.fault(operation=operation, times=0, status=200, body={})
+                agent.run("reconcile")
+                self.assertEqual(self.platform.requests("create_instance"), [])
+                self.assertEqual(self.platform.requests("create_user"), [])
 
 
 class OtherFieldsTest(FormatCase):

@@ -1,4 +1,4 @@
-#include "agent/platform/catalog_json.hpp"
+#include "agent/platform/catalog_client.hpp"
 
 #include <cstddef>
 #include <cstdint>

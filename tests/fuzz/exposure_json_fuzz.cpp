@@ -1,4 +1,4 @@
-#include "agent/platform/exposure_json.hpp"
+#include "agent/platform/exposure_client.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -20,9 +20,19 @@ void usable(const std::string& id)
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
     const std::string_view body(reinterpret_cast<const char*>(data), size);
-    if (const auto users = platform::read_users(body))
-        for (const auto& user : users->users)
-            usable(user.id);
+    // whole, and in pieces: the same users, the same end
+    const auto read = [&](std::size_t piece, std::vector<policy::remote_user>& users) {
+        platform::user_list_reader list([&](policy::remote_user user) { users.push_back(std::move(user)); });
+        for (std::size_t at = 0; at < body.size(); at += piece)
+            if (!list.write(body.substr(at, piece))) return false;
+        return list.finish().has_value();
+    };
+    std::vector<policy::remote_user> whole;
+    std::vector<policy::remote_user> pieces;
+    const bool good = read(body.size() + 1, whole);
+    if (good != read(7, pieces) || (good && whole != pieces)) std::abort();
+    for (const auto& user : whole)
+        usable(user.id);
     if (const auto instances = platform::read_instances(body))
         for (const auto& instance : *instances)
             usable(instance.id);

@@ -17,6 +17,8 @@ namespace {
 constexpr std::string_view defaults_text = R"({
   "server_certificate": "good",
   "clock_offset_s": 0,
+  "requests_per_s": 0,
+  "retry_after_s": 0,
   "tenants": [],
   "oauth": {
     "clients": [
@@ -47,10 +49,13 @@ constexpr std::string_view defaults_text = R"({
     "list": "full",
     "list_limit": 0,
     "list_fields": {},
+    "empty_list": "items",
     "date_format": "iso-millis",
     "expiration_offset_s": 0,
     "contact": "nested",
     "group": "variant",
+    "group_in_body": "any",
+    "group_id_required": false,
     "optional_fields": "present",
     "unknown_fields": false,
     "csr_encoding": "any",
@@ -233,6 +238,7 @@ exposure_behaviour read_exposure(const member_reader& from)
         .list = from.choice("list", {"full", "empty", "cut", "html"}),
         .list_limit = from.number("list_limit"),
         .list_fields = from.at("list_fields").as_object(),
+        .empty_list = from.choice("empty_list", {"items", "null", "object"}),
         .date_format = from.choice(
             "date_format", {"iso", "iso-millis", "iso-nanos", "iso-offset", "iso-compact-offset",
                             "iso-no-zone", "date", "blank", "blank-millis", "rfc1123", "unix", "unix-text",
@@ -241,6 +247,8 @@ exposure_behaviour read_exposure(const member_reader& from)
         .contact = from.choice("contact", {"nested", "flat", "both", "null", "absent"}),
         .group =
             from.choice("group", {"variant", "business-group", "space-id", "space", "all", "null", "absent"}),
+        .group_in_body = from.choice("group_in_body", {"any", "business-group", "space"}),
+        .group_id_required = from.flag("group_id_required"),
         .optional_fields = from.choice("optional_fields", {"present", "null", "absent"}),
         .unknown_fields = from.flag("unknown_fields"),
         .csr_encoding = from.choice("csr_encoding", {"any", "pem", "der"}),
@@ -276,6 +284,8 @@ behaviour read(const json::value& document)
     return {.server_certificate =
                 from.choice("server_certificate", {"good", "unknown-ca", "other-host", "expired"}),
             .clock_offset_s = from.number("clock_offset_s"),
+            .requests_per_s = from.number("requests_per_s"),
+            .retry_after_s = from.number("retry_after_s"),
             .tenants = from.texts("tenants"),
             .oauth = read_oauth(from.object("oauth")),
             .exposure = read_exposure(from.object("exposure")),

@@ -61,10 +61,13 @@ struct exposure_behaviour {
     std::string list{};                 // full | empty | cut | html
     std::int64_t list_limit = 0;        // items of a cut list
     boost::json::object list_fields{};  // added beside "items"
+    std::string empty_list{};           // items | null | object: how an empty list is written
     std::string date_format{};
     std::int64_t expiration_offset_s = 0;  // expirationDate differs from notAfter by this
     std::string contact{};                 // nested | flat | both | null | absent
     std::string group{};            // variant | business-group | space-id | space | all | null | absent
+    std::string group_in_body{};    // any | business-group | space: what a POST must call its group
+    bool group_id_required = false;
     std::string optional_fields{};  // present | null | absent
     bool unknown_fields = false;
     std::string csr_encoding{};  // any | pem | der: what a new user's csr must be
@@ -96,6 +99,8 @@ struct catalog_behaviour {
 struct behaviour {
     std::string server_certificate{};  // good | unknown-ca | other-host | expired
     std::int64_t clock_offset_s = 0;
+    std::int64_t requests_per_s = 0;  // more get 429; 0: any number
+    std::int64_t retry_after_s = 0;   // with a 429; 0: no such field
     std::vector<std::string> tenants{};  // empty: any
     oauth_behaviour oauth;
     exposure_behaviour exposure;

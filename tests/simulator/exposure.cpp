@@ -54,18 +54,26 @@ std::string contact_of(const json::object& body)
     return email;
 }
 
-// The group under the names of the variant; the other variant's names are noted.
+// Section 4.4 shows one body for both variants, section 2.3 names other fields for health: either is taken
+// unless the behaviour insists. Only log and lifecycle have no spaces at all.
 std::pair<json::value, json::value> group_of(const json::object& body, const variant& service,
-                                             journal_record& record)
+                                             const exposure_behaviour& rules, journal_record& record)
 {
-    const auto* foreign = body.if_contains(service.spaces ? "businessGroupId" : "spaceID");
-    if (foreign != nullptr) record.violations.emplace_back("the group has the names of another variant");
     const auto member = [&](std::string_view key) {
         const auto* value = body.if_contains(key);
         return value == nullptr ? json::value{} : *value;
     };
-    return service.spaces ? std::pair{member("spaceID"), member("spaceName")}
-                          : std::pair{member("businessGroupId"), member("businessGroupName")};
+    const bool spaces = body.contains("spaceID") || body.contains("spaceName");
+    const bool groups = body.contains("businessGroupId") || body.contains("businessGroupName");
+    if (spaces && !service.spaces)
+        record.violations.emplace_back("the group has the names of another variant");
+    if (rules.group_in_body == "business-group" && !groups)
+        throw bad_request{"businessGroupName is required"};
+    if (rules.group_in_body == "space" && !spaces) throw bad_request{"spaceName is required"};
+    const auto id = member(spaces ? "spaceID" : "businessGroupId");
+    if (rules.group_id_required && id.is_null())
+        throw bad_request{std::string{spaces ? "spaceID" : "businessGroupId"} + " is required"};
+    return {id, member(spaces ? "spaceName" : "businessGroupName")};
 }
 
 std::string cut(const std::string& text, std::int64_t limit)
@@ -146,7 +154,7 @@ response exposure_service::create_instance(const route& to, const request& incom
     const auto body = read_body(incoming, record);
     if (find_instance(*to.service, to.tenant) != nullptr)
         return problem(409, "the tenant has an instance already");
-    const auto [group_id, group_name] = group_of(body, *to.service, record);
+    const auto [group_id, group_name] = group_of(body, *to.service, rules(), record);
     auto& home = add_instance(*to.service, to.tenant);
     home.group_id = group_id;
     home.group_name = group_name;
@@ -159,7 +167,14 @@ response exposure_service::list_instances(const route& to) const
     for (const auto& each : instances_) {
         if (each.service == to.service && each.tenant == to.tenant) items.push_back(view_of(each, rules()));
     }
+    if (items.empty() && rules().empty_list != "items") return empty_list();
     return json_response(200, json::object{{"items", std::move(items)}});
+}
+
+response exposure_service::empty_list() const
+{
+    if (rules().empty_list == "null") return json_response(200, json::object{{"items", nullptr}});
+    return json_response(200, json::object{});
 }
 
 response exposure_service::list_users(const route& to)
@@ -176,6 +191,7 @@ response exposure_service::list_users(const route& to)
         if (count++ != 0) body += ',';
         body += json::serialize(view_of(each, rules()));
     }
+    if (count == 0 && rules().empty_list != "items") return empty_list();
     body += ']';
     for (const auto& [key, value] : rules().list_fields)
         body.append(",").append(json::serialize(json::value(key))).append(":").append(json::serialize(value));
@@ -205,7 +221,7 @@ response exposure_service::create_user(const route& to, const request& incoming,
     }
 
     auto made = make_user(home, std::move(csr));
-    std::tie(made.group_id, made.group_name) = group_of(body, *to.service, record);
+    std::tie(made.group_id, made.group_name) = group_of(body, *to.service, rules(), record);
     made.consumer_group = group;
     made.email = email;
     made.csr = posted;

@@ -88,6 +88,7 @@ private:
     response create_instance(const route& to, const request& incoming, journal_record& record);
     response list_instances(const route& to) const;
     response list_users(const route& to);
+    response empty_list() const;
     response create_user(const route& to, const request& incoming, const std::string& person,
                          journal_record& record);
     response delete_user(const route& to);

@@ -58,6 +58,15 @@ response platform::dispatch(const route& to, const request& incoming, journal_re
     if (to.operation == "token") return oauth.token(incoming, record);
     if (to.operation == "swagger") return html_response(200, "Event exposure self-service API");
 
+    if (const auto limit = behaviour.get().requests_per_s; limit > 0) {
+        if (now_ms() < next_allowed_ms_) {
+            auto refusal = problem(429, "too many requests");
+            if (const auto wait = behaviour.get().retry_after_s; wait > 0)
+                refusal.fields.emplace_back("Retry-After", std::to_string(wait));
+            return refusal;
+        }
+        next_allowed_ms_ = now_ms() + 1000 / limit;
+    }
     if (incoming.field("accept") != "application/json")
         record.violations.emplace_back("Accept is not application/json");
     const auto person = oauth.person_behind(incoming.field("authorization"));

@@ -46,6 +46,7 @@ private:
     response dispatch(const route& to, const request& incoming, journal_record& record);
 
     boost::json::value configuration_;
+    std::int64_t next_allowed_ms_ = 0;  // of requests_per_s
 };
 
 }  // namespace simulator

@@ -50,28 +50,41 @@ public:
         co_return instances;
     }
 
-    io::task<std::string> create_instance(platform::exposure_address, policy::business_group) override
+    io::task<policy::remote_instance> read_instance(platform::exposure_address, std::string id) override
+    {
+        if (auto f = strike("read_instance")) co_return *f;
+        const auto found = std::ranges::find(instances, id, &policy::remote_instance::id);
+        if (found == instances.end())
+            co_return policy::failure{.code = policy::errc::not_found, .context = "no instance " + id};
+        co_return *found;
+    }
+
+    io::task<platform::created> create_instance(platform::exposure_address, platform::group_choice) override
     {
         if (auto f = strike("create_instance", [this] { add_instance(); })) co_return *f;
-        co_return instances.back().id;
+        co_return platform::created{.id = instances.back().id};
     }
 
-    io::task<platform::user_list> list_users(platform::exposure_address, std::string) override
+    io::task<platform::list_end> list_users(platform::exposure_address, std::string,
+                                            user_handler each) override
     {
         if (auto f = strike("list_users")) co_return *f;
-        platform::user_list list;
+        platform::list_end end;
         for (const auto& [id, detail] : users)
-            if (!unlisted.contains(id)) list.users.push_back(detail.user);
-        co_return list;
+            if (!unlisted.contains(id)) {
+                ++end.users;
+                each(detail.user);
+            }
+        co_return end;
     }
 
-    io::task<std::string> create_user(platform::exposure_address, std::string, policy::submission sent,
-                                      policy::business_group, std::string csr) override
+    io::task<platform::created> create_user(platform::exposure_address, std::string, policy::submission sent,
+                                            platform::group_choice choice, std::string csr) override
     {
-        std::string id;
+        platform::created made{.fields = choice.fields};
         requests.push_back(csr);
-        if (auto f = strike("create_user", [&] { id = add_user(sent, csr); })) co_return *f;
-        co_return id;
+        if (auto f = strike("create_user", [&] { made.id = add_user(sent, csr); })) co_return *f;
+        co_return made;
     }
 
     io::task<platform::user_detail> read_user(platform::exposure_address, std::string,
@@ -90,7 +103,10 @@ public:
         co_return policy::result<void>();
     }
 
-    std::optional<policy::duration> clock_ahead() const override { return std::nullopt; }
+    std::optional<policy::duration> clock_ahead(const platform::exposure_address&) const override
+    {
+        return std::nullopt;
+    }
 
     void add_instance()
     {

@@ -1,4 +1,4 @@
-#include "agent/platform/shown.hpp"
+#include "agent/platform/redact.hpp"
 
 #include <algorithm>
 #include <array>
@@ -74,7 +74,7 @@ std::string shortened(std::string text)
 
 }  // namespace
 
-std::string shown(std::string_view text, std::span<const std::string_view> hidden)
+std::string redact(std::string_view text, std::span<const std::string_view> hidden)
 {
     std::string line(text.substr(0, 16 * shown_length));
     for (const auto secret : hidden)
