@@ -411,10 +411,14 @@ void state_database::submit(change what, outcome done)
 io::task<void> state_database::commit(change what)
 {
     const auto executor = co_await asio::this_coro::executor;
+    // the lane lets go of the handler with the post: from then on it belongs to the loop, which may be gone
+    // at once
     const auto start = [&](auto handler) {
         auto resume = std::make_shared<decltype(handler)>(std::move(handler));
-        submit(std::move(what), [resume, work = asio::make_work_guard(executor)](result<void> done) {
-            asio::post(work.get_executor(), [resume, done] { (*resume)(done); });
+        submit(std::move(what), [resume = std::move(resume),
+                                 work = asio::make_work_guard(executor)](result<void> done) mutable {
+            const auto loop = work.get_executor();
+            asio::post(loop, [resume = std::move(resume), work = std::move(work), done] { (*resume)(done); });
         });
     };
     co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(result<void>)>(

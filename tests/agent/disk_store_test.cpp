@@ -65,9 +65,9 @@ struct store_fixture : scratch {
         return user;
     }
 
-    static policy::result<void> commit(disk::state_database& to, disk::change what)
+    policy::result<void> commit(disk::state_database& to, disk::change what)
     {
-        return support::run_coroutine(to.commit(std::move(what)));
+        return support::run_coroutine(context, to.commit(std::move(what)));
     }
 
     policy::result<void> save(const policy::stored_user& user)
@@ -105,6 +105,7 @@ struct store_fixture : scratch {
     policy::stored_state loaded() { return store.load().value(); }
 
     disk::paths where{temporary.path()};
+    boost::asio::io_context context;  // outlives the thread that writes
     disk::state_database store{where, {}, here_on_web_01};
 };
 
@@ -260,7 +261,6 @@ BOOST_AUTO_TEST_CASE(a_reader_sees_what_was_committed_while_the_writer_is_open)
 
 BOOST_AUTO_TEST_CASE(changes_that_are_ready_together_share_transactions)
 {
-    boost::asio::io_context context;
     int stored = 0;
     for (int number = 0; number < 50; ++number)
         boost::asio::co_spawn(
@@ -285,7 +285,6 @@ BOOST_AUTO_TEST_CASE(changes_that_are_ready_together_share_transactions)
 
 BOOST_AUTO_TEST_CASE(a_change_that_cannot_be_stored_takes_no_other_with_it)
 {
-    boost::asio::io_context context;
     std::optional<policy::result<void>> good, bad;
     const auto start = [&](disk::change what, std::optional<policy::result<void>>& into) {
         boost::asio::co_spawn(

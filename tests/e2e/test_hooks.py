@@ -10,7 +10,7 @@ import unittest
 import harness
 
 NAME = "logs/siem"
-ENVIRONMENT = {"PATH", "EXPOSURE", "EXPOSURE_USER", "EXPOSURE_DIRECTORY", "EXPOSURE_GENERATION", "EXPOSURE_NOT_AFTER",
+ENVIRONMENT = {"PATH", "EXPOSURE", "EXPOSURE_USER", "EXPOSURE_TOPIC", "EXPOSURE_CONSUMER_GROUP", "EXPOSURE_DIRECTORY", "EXPOSURE_GENERATION", "EXPOSURE_NOT_AFTER",
                "EXPOSURE_REASON"}
 
 
@@ -81,6 +81,8 @@ class HookTest(HookCase):
         published = agent.published("siem")
         self.assertEqual(environment["EXPOSURE"], "logs")
         self.assertEqual(environment["EXPOSURE_USER"], "siem")
+        self.assertEqual(environment["EXPOSURE_TOPIC"], "logs-orion-123")
+        self.assertEqual(environment["EXPOSURE_CONSUMER_GROUP"], "siem")
         self.assertEqual(environment["EXPOSURE_DIRECTORY"], str(published.directory))
         self.assertEqual(environment["EXPOSURE_GENERATION"], published.generation)
         self.assertEqual(environment["EXPOSURE_NOT_AFTER"], agent.status(NAME)["not_after"])
