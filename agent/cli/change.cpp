@@ -9,6 +9,7 @@
 
 #include <boost/json.hpp>
 
+#include <csignal>
 #include <iostream>
 
 // The verbs that change something: the daemon, and what is handed to it or done here: reconcile, rotate,
@@ -86,6 +87,7 @@ int drain(const globals& common, const deploy_options& options)
 
 int run_daemon(const globals& common, const run_options& options)
 {
+    std::signal(SIGHUP, SIG_IGN);  // until the daemon takes it for what it is: read the file again
     auto desired = load_configuration(common);
     if (!desired) return policy::exit_code::configuration;
     const auto spool =

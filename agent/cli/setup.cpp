@@ -28,6 +28,7 @@ namespace cli {
 namespace {
 
 constexpr auto daemon_patience = std::chrono::hours(24);  // its own limits end the work long before
+constexpr auto answer_time = std::chrono::seconds(2);     // for a daemon that has reached the time limit
 constexpr auto daemon_greeting = std::chrono::seconds(5);
 
 policy::failure wrong_usage(std::string sentence)
@@ -200,10 +201,18 @@ void progress::finish()
     if (shown_) std::cerr << "\r\033[K" << std::flush;
 }
 
+// `--timeout`, which bounds all of a verb, its hooks included.
+std::optional<std::chrono::seconds> timeout_of(const boost::json::object& arguments)
+{
+    const auto* given = arguments.if_contains("timeout");
+    if (!given || !given->is_int64()) return std::nullopt;
+    return std::chrono::seconds(given->as_int64());
+}
+
 int run_here(const globals& common, std::shared_ptr<const policy::desired_state> desired,
              const std::string& verb, boost::json::object arguments)
 {
-    service::application app(desired, {.spool = spool_of_the_unit()});
+    service::application app(desired, {.spool = spool_of_the_unit(), .timeout = timeout_of(arguments)});
     if (auto taken = app.take_state_directory(); !taken) return report_failure(taken.error());
     progress bar(*desired, !common.json && verb != "login" && verb != "logout");
     boost::json::object answer;
@@ -310,7 +319,8 @@ int perform(const globals& common, const std::string& verb, boost::json::object 
 int perform(const globals& common, std::shared_ptr<const policy::desired_state> desired,
             const std::string& verb, boost::json::object arguments)
 {
-    auto answer = ask_daemon(*desired, verb, arguments, daemon_patience);
+    const auto timeout = timeout_of(arguments);
+    auto answer = ask_daemon(*desired, verb, arguments, timeout ? *timeout + answer_time : daemon_patience);
     if (!answer) return report_failure(answer.error());
     if (*answer) return show_answer(common, **answer);
     return run_here(common, desired, verb, std::move(arguments));

@@ -2,15 +2,16 @@
 
 #include "agent/io/stop_event.hpp"
 
+#include <list>
 #include <utility>
 
-// One at a time among the coroutines of one thread, in no promised order.
+// One at a time among the coroutines of one thread, in the order in which they came.
 
 namespace io {
 
 class async_lock {
 public:
-    explicit async_lock(boost::asio::any_io_executor executor) : free_(std::move(executor)) { free_.set(); }
+    explicit async_lock(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
 
     // Frees the lock when it ends.
     class holder {
@@ -19,7 +20,7 @@ public:
         holder& operator=(holder&&) = delete;
         ~holder()
         {
-            if (lock_) lock_->free_.set();
+            if (lock_) lock_->free();
         }
 
     private:
@@ -31,14 +32,41 @@ public:
 
     awaitable<holder> acquire()
     {
-        while (!free_.is_set())
-            co_await free_.wait();
-        free_.reset();
+        if (std::exchange(taken_, true)) {
+            waiter here(*this);
+            co_await here.turn.wait();
+        }
         co_return holder(*this);
     }
 
 private:
-    async_event free_;
+    struct waiter {
+        explicit waiter(async_lock& lock) : turn(lock.executor_), queue(lock.waiting_)
+        {
+            queue.push_back(this);
+        }
+        ~waiter() { queue.remove(this); }  // cancelled: nobody's turn is lost
+        waiter(const waiter&) = delete;
+
+        async_event turn;
+        std::list<waiter*>& queue;
+    };
+
+    // Handed to the first who waits: nobody who comes later is faster.
+    void free()
+    {
+        if (waiting_.empty()) {
+            taken_ = false;
+            return;
+        }
+        auto* next = waiting_.front();
+        waiting_.pop_front();
+        next->turn.set();
+    }
+
+    boost::asio::any_io_executor executor_;
+    bool taken_ = false;
+    std::list<waiter*> waiting_;
 };
 
 }  // namespace io

@@ -6,22 +6,29 @@
 #include "agent/disk/file_publisher.hpp"
 #include "agent/disk/state_database.hpp"
 #include "agent/disk/state_directory.hpp"
+#include "agent/io/async.hpp"
 #include "agent/io/environment.hpp"
 #include "agent/io/http_client.hpp"
 #include "agent/io/log.hpp"
+#include "agent/io/notify.hpp"
 #include "agent/io/process_posix.hpp"
 #include "agent/io/real_clock.hpp"
 #include "agent/platform/exposure_client.hpp"
 #include "agent/platform/external_tokens.hpp"
 #include "agent/platform/oauth.hpp"
 #include "agent/platform/secret_reader.hpp"
+#include "policy/exit_code.hpp"
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include <csignal>
+#include <cstdlib>
 #include <exception>
 #include <thread>
 
@@ -70,13 +77,73 @@ std::unique_ptr<deploy::hooks> make_hooks(const std::filesystem::path& spool, io
     return std::make_unique<deploy::hooks_runner>(process);
 }
 
-// A refresh token that only memory holds does not end with the process without a word.
+constexpr int save_attempts = 60;  // tokens that the disk refuses are worth a slow stop
+constexpr auto save_pause = std::chrono::seconds(1);
+constexpr auto extension = std::chrono::seconds(10);  // of the service manager's patience, asked for again
+
+// An exchange under way is awaited, and a refresh token that only memory holds does not end with the process.
+io::awaitable<void> save_tokens(platform::oauth_tokens* tokens)
+{
+    if (!tokens) co_return;
+    boost::asio::steady_timer pause(co_await boost::asio::this_coro::executor);
+    for (int attempt = 0; attempt < save_attempts; ++attempt) {
+        const auto saved = co_await tokens->flush();
+        if (saved) co_return;
+        if (attempt == 0)
+            io::log(io::severity::error, "the tokens could not be saved: " + saved.error().context);
+        pause.expires_after(save_pause);
+        co_await pause.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+    }
+}
+
+// Between the request to stop and the end.
+struct ending {
+    explicit ending(boost::asio::any_io_executor executor) : timer(std::move(executor)) {}
+
+    boost::asio::steady_timer timer;
+    bool over = false;
+};
+
+io::awaitable<bool> pause(ending& e, std::chrono::seconds time)
+{
+    e.timer.expires_after(time);
+    co_await e.timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+    co_return !e.over;
+}
+
+void leave_behind()
+{
+    io::log(io::severity::error, "stopped with work that does not end; the next start goes on with it");
+    std::_Exit(policy::exit_code::failed);
+}
+
+// Whatever hangs, on a disk or in a program that is not ours, does not hold up the stop.
+io::awaitable<void> end_in_time(ending& e, platform::oauth_tokens* tokens)
+{
+    const bool waits = co_await pause(e, stop_limit);
+    if (!waits) co_return;
+    const bool exchanging = tokens && tokens->exchanging();
+    co_await save_tokens(tokens);
+    if (e.over) co_return;
+    if (exchanging) {  // what waited for the answer ends only now
+        const bool goes_on = co_await pause(e, stop_limit);
+        if (!goes_on) co_return;
+    }
+    leave_behind();
+}
+
+io::awaitable<void> ask_for_time(ending& e)
+{
+    for (bool waits = true; waits;) {
+        io::notify::extend_timeout(extension);
+        waits = co_await pause(e, extension / 2);
+    }
+}
+
 io::awaitable<void> save_tokens_after(io::awaitable<void> work, platform::oauth_tokens* tokens)
 {
     co_await std::move(work);
-    if (!tokens) co_return;
-    if (const auto saved = co_await tokens->flush(); !saved)
-        io::log(io::severity::error, "the tokens could not be saved: " + saved.error().context);
+    co_await save_tokens(tokens);
 }
 
 io::task<crypto::secret> user_and_password(platform::secret_reader& secrets, policy::proxy_credentials auth)
@@ -101,9 +168,11 @@ io::proxy_credentials proxy_login(platform::secret_reader& secrets, const policy
 struct application::parts {
     parts(std::shared_ptr<const policy::desired_state> wanted, const application_options& options)
         : desired(std::move(wanted)),
+          timeout(options.timeout),
           paths(desired->state_dir),
           stop(context.get_executor()),
           pool(pool_threads()),
+          outputs(pool_threads()),
           clock(stop),
           process(stop),
           http(desired->network, io::read_proxy_environment(), stop),
@@ -117,10 +186,12 @@ struct application::parts {
     }
 
     std::shared_ptr<const policy::desired_state> desired;
+    std::optional<policy::duration> timeout;
     disk::paths paths;
     boost::asio::io_context context{1};
     io::stop_event stop;
     boost::asio::thread_pool pool;
+    boost::asio::thread_pool outputs;
     io::real_clock clock;
     io::process_posix process;
     io::http_client http;
@@ -162,6 +233,7 @@ application::application(std::shared_ptr<const policy::desired_state> desired, a
 
 application::~application()
 {
+    parts_->outputs.join();
     parts_->pool.join();
 }
 
@@ -176,16 +248,38 @@ policy::result<void> application::take_state_directory()
 
 void application::run(io::awaitable<void> work)
 {
-    boost::asio::signal_set signals(parts_->context, SIGINT, SIGTERM);
-    signals.async_wait([this](boost::system::error_code ec, int) {
-        if (!ec) parts_->stop.request();
+    auto& p = *parts_;
+    const auto executor = p.context.get_executor();
+    ending end(executor);
+    ending extending(executor);
+    const auto on_stop = p.stop.on_request([&] {
+        io::spawn(executor, "end", end_in_time(end, p.oauth.get()), p.stop);
+        io::spawn(executor, "notify", ask_for_time(extending), p.stop);
     });
+    boost::asio::signal_set signals(p.context, SIGINT, SIGTERM);
+    signals.async_wait([&](boost::system::error_code ec, int) {
+        if (ec) return;
+        signals.clear();  // the next one ends the program, even when this thread is stuck
+        p.stop.request();
+    });
+    boost::asio::steady_timer limit(executor);
+    if (p.timeout) {
+        limit.expires_after(*p.timeout);
+        limit.async_wait([&](boost::system::error_code ec) {
+            if (!ec) p.stop.request();
+        });
+    }
     std::exception_ptr bug;
-    boost::asio::co_spawn(parts_->context, save_tokens_after(std::move(work), parts_->oauth.get()),
+    boost::asio::co_spawn(p.context, save_tokens_after(std::move(work), p.oauth.get()),
                           [&](std::exception_ptr error) {
                               bug = error;
                               signals.cancel();
-                              parts_->http.close_kept();
+                              limit.cancel();
+                              for (auto* each : {&end, &extending}) {
+                                  each->over = true;
+                                  each->timer.cancel();
+                              }
+                              p.http.close_kept();
                           });
     parts_->context.run();
     parts_->context.restart();
@@ -224,6 +318,11 @@ boost::asio::any_io_executor application::executor()
 boost::asio::any_io_executor application::pool()
 {
     return parts_->pool.get_executor();
+}
+
+boost::asio::any_io_executor application::outputs()
+{
+    return parts_->outputs.get_executor();
 }
 
 io::stop_event& application::stop()

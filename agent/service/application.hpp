@@ -34,7 +34,11 @@ struct application_options {
     request_observer watch;
     // Set: bearer tokens come from the running daemon, which alone refreshes.
     std::function<std::unique_ptr<platform::access_tokens>(class application&)> borrowed_tokens;
+    std::optional<policy::duration> timeout;  // of everything that run() does
 };
+
+// From a stop to the end, an exchange at the token endpoint and the saving of its answer apart.
+inline constexpr auto stop_limit = std::chrono::seconds(4);
 
 class application {
 public:
@@ -46,8 +50,9 @@ public:
     // Takes the state directory for this process. errc::busy when another agent holds it.
     policy::result<void> take_state_directory();
 
-    // Runs until the coroutine has ended; SIGINT and SIGTERM request a stop. Exceptions are bugs and come
-    // out.
+    // Runs until the coroutine has ended, and tokens that only memory holds are saved. SIGINT and SIGTERM
+    // request a stop, and so does the time limit; what does not end within stop_limit then is left behind, as
+    // a kill would leave it. A second signal ends the program at once. Exceptions are bugs and come out.
     void run(io::awaitable<void>);
 
     // Nothing is held open until the next request.
@@ -59,7 +64,8 @@ public:
     const policy::desired_state& desired() const;
     disk::paths paths() const;
     boost::asio::any_io_executor executor();
-    boost::asio::any_io_executor pool();
+    boost::asio::any_io_executor pool();     // for records and tokens: never behind keys or foreign disks
+    boost::asio::any_io_executor outputs();  // for whatever else blocks
     io::stop_event& stop();
     io::clock& clock();
     io::http& http();

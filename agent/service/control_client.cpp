@@ -1,7 +1,7 @@
 #include "agent/service/control_client.hpp"
 
 #include "agent/platform/wiping_storage.hpp"
-#include "agent/service/socket_path.hpp"
+#include "agent/service/web_server.hpp"
 #include "policy/limits.hpp"
 
 #include <boost/asio/as_tuple.hpp>

@@ -76,7 +76,7 @@ io::awaitable<web_answer> answer_control(std::shared_ptr<const control_points> p
     if (!arguments) co_return wrong(400, "the arguments must be a JSON object, names a list of texts");
     if (verb == ping) co_return in_json(200, {{"exit", 0}, {"messages", json::array()}});
     if (verb == access_token) co_return co_await give_token(std::move(points), std::move(*arguments));
-    co_return in_json(200, co_await points->perform(verb, std::move(*arguments)));
+    co_return in_json(200, co_await points->perform(verb, std::move(*arguments), std::move(request.is_gone)));
 }
 
 }  // namespace

@@ -18,13 +18,15 @@
 namespace service {
 
 struct control_points {
-    std::function<io::awaitable<boost::json::object>(std::string verb, boost::json::object arguments)>
+    // A verb whose caller is gone is not begun.
+    std::function<io::awaitable<boost::json::object>(std::string verb, boost::json::object arguments,
+                                                     std::function<bool()> is_gone)>
         perform;
     std::function<io::task<crypto::secret>(std::optional<crypto::secret> refused)> access_token;
     web_handler show;  // of GET
 };
 
-// Answers requests by these. Long work keeps its connection, and goes on when the client is gone.
+// Answers requests by these. Long work keeps its connection; what has begun goes on when the client is gone.
 web_handler control_handler(control_points);
 
 }  // namespace service

@@ -7,14 +7,11 @@
 #include "agent/io/log_events.hpp"
 #include "agent/io/notify.hpp"
 #include "agent/platform/access_token.hpp"
+#include "agent/service/configuration.hpp"
 #include "agent/service/control_server.hpp"
-#include "agent/service/credential_task.hpp"
-#include "agent/service/file_watch.hpp"
 #include "agent/service/metrics_outlets.hpp"
 #include "agent/service/operations.hpp"
 #include "agent/service/pages.hpp"
-#include "agent/service/reload.hpp"
-#include "agent/service/schedule.hpp"
 #include "agent/service/status_line.hpp"
 #include "policy/limits.hpp"
 
@@ -32,6 +29,11 @@ namespace {
 
 using namespace std::chrono_literals;
 using std::chrono::milliseconds;
+
+constexpr milliseconds no_credential_due = 1h;
+constexpr milliseconds shortest = 1s;
+constexpr milliseconds reload_patience = 30s;  // of a verb, with a configuration that is being written
+constexpr std::size_t verbs_at_once = 64;      // under way or waiting: one more is told to try again
 
 // Of the one timer: as often as the watchdog wants to be fed, and at least every minute.
 milliseconds slice()
@@ -58,7 +60,9 @@ private:
     void wake_all();
     void show_status();
 
-    io::awaitable<boost::json::object> perform(std::string verb, boost::json::object arguments);
+    io::awaitable<boost::json::object> perform(std::string verb, boost::json::object arguments,
+                                               std::function<bool()> is_gone);
+    io::task<void> follow_edits();
     io::awaitable<std::shared_ptr<void>> take_exposure(std::string name);
     io::awaitable<std::shared_ptr<void>> take_credentials();
     io::task<crypto::secret> access_token(std::optional<crypto::secret> refused);
@@ -66,22 +70,29 @@ private:
     io::awaitable<void> listen_for_hangups();
     io::awaitable<void> reload_when_asked();
     io::awaitable<void> reload();
+    io::awaitable<config::outcome> read_configuration();
     void apply(edit);
+    io::awaitable<milliseconds> fetch_credentials();
 
     daemon_options options_;
     counters counted_;
     application app_;
+    boost::asio::signal_set hangups_;  // from the start on: SIGHUP never ends the daemon
+    task_group group_;
     operations operations_;
     timers timers_;
     login_watch login_;
     exposure_tasks tasks_;
-    credential_task credentials_;
+    io::async_lock fetching_;
+    periodic_task credentials_;
     pages pages_;
     metrics_outlets metrics_;
     file_watch file_;
     io::async_event reload_asked_;
-    io::async_lock reloading_;
+    io::async_event reloaded_;
+    std::uint64_t edit_in_force_ = 0;  // every edit up to this one was read
     bool hangup_ = false;
+    std::size_t verbs_ = 0;
     std::vector<std::string> mistakes_;  // of the last edit, said once
     std::string refused_edit_;
     std::unique_ptr<web_server> control_;
@@ -95,31 +106,34 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
                                 .watch =
                                     [this](std::string_view operation, std::string_view status) {
                                         counted_.count_request(operation, status);
-                                        tasks_.progress();
+                                        tasks_.progress("");
                                     }}),
+      hangups_(app_.executor(), SIGHUP),
+      group_(app_.executor(), app_.stop()),
       operations_(app_,
                   [this](const policy::action& step, const policy::result<void>* outcome) {
                       if (outcome) counted_.count_step(step, *outcome);
                   },
                   {.exposure = [this](std::string name) { return take_exposure(std::move(name)); },
                    .credentials = [this] { return take_credentials(); }}),
-      timers_(app_.executor(), slice(), [this] { tick(); }),
-      login_(app_, timers_, [this] { wake_all(); }),
+      timers_(app_.executor(), app_.stop(), slice(), [this] { tick(); }),
+      login_(app_, group_, timers_, [this] { wake_all(); }),
       tasks_(
-          app_, timers_,
+          app_, group_, timers_,
           [this](const policy::action& step, const policy::result<void>* outcome) {
-              tasks_.progress();
+              tasks_.progress(step.name.exposure);
               if (outcome) counted_.count_step(step, *outcome);
           },
           [this](std::string exposure, std::chrono::duration<double> took) {
               return after_pass(std::move(exposure), took);
           }),
-      credentials_(app_, timers_),
+      fetching_(app_.executor()),
+      credentials_(group_, timers_, "credentials", [this] { return fetch_credentials(); }),
       pages_(app_, tasks_, login_, counted_, options_.version),
-      metrics_(app_, pages_),
+      metrics_(app_, group_, timers_, pages_),
       file_(app_.executor(), options_.config_file, [this] { reload_asked_.set(); }),
       reload_asked_(app_.executor()),
-      reloading_(app_.executor())
+      reloaded_(app_.executor())
 {
 }
 
@@ -130,10 +144,13 @@ policy::result<void> daemon::run()
     return result_;
 }
 
+// Whatever the start got to: what it has started ends before this does.
 io::awaitable<void> daemon::main()
 {
-    if (result_ = co_await begin(); !result_) co_return;
-    co_await app_.stop().wait();
+    result_ = co_await begin();
+    if (result_) co_await app_.stop().wait();
+    if (!result_ && result_.error().code == policy::errc::stopping) result_ = {};
+    app_.stop().request();
     co_await end();
 }
 
@@ -142,16 +159,18 @@ io::task<void> daemon::begin()
     if (auto loaded = co_await app_.world().load(); !loaded) co_return loaded.error();
     co_await app_.world().inspect_outputs("");
     co_await login_.look();
+    if (group_.stopping()) co_return io::stopped();
     open_control();
     metrics_.open();
-    auto& stop = app_.stop();
-    io::spawn(app_.executor(), "timers", timers_.run(stop), stop);
-    io::spawn(app_.executor(), "login", login_.run(), stop);
-    io::spawn(app_.executor(), "credentials", credentials_.run(), stop);
-    io::spawn(app_.executor(), "file watch", file_.run(stop), stop);
-    io::spawn(app_.executor(), "SIGHUP", listen_for_hangups(), stop);
-    io::spawn(app_.executor(), "reload", reload_when_asked(), stop);
+    metrics_.start();
+    group_.start("timers", timers_.run());
+    group_.start("file watch", file_.run(app_.stop()));
+    group_.start("SIGHUP", listen_for_hangups());
+    group_.start("reload", reload_when_asked());
+    login_.start();
+    credentials_.start();
     tasks_.follow(delay_at_start());
+    file_.look();  // what was edited since the start read it
     status_ = status_line(pages_.view(), app_.clock().now());
     io::notify::ready(status_);
     io::log(io::severity::info, io::events::started, {},
@@ -171,10 +190,10 @@ io::awaitable<void> daemon::end()
     io::notify::stopping("stopping");
     io::log(io::severity::info, io::events::stopping, {}, "stopping");
     reload_asked_.set();
+    reloaded_.set();
     if (control_) control_->close();
     metrics_.close();
-    co_await tasks_.ended();
-    co_await login_.save();
+    co_await group_.ended();
     io::log(io::severity::info, io::events::stopped, {}, "stopped");
 }
 
@@ -182,14 +201,13 @@ void daemon::open_control()
 {
     control_points points{
         .perform =
-            [this](std::string verb, boost::json::object arguments) {
-                return perform(std::move(verb), std::move(arguments));
+            [this](std::string verb, boost::json::object arguments, std::function<bool()> is_gone) {
+                return perform(std::move(verb), std::move(arguments), std::move(is_gone));
             },
         .access_token =
             [this](std::optional<crypto::secret> refused) { return access_token(std::move(refused)); },
         .show = [this](web_request request) { return pages_.show(std::move(request)); }};
-    control_ = std::make_unique<web_server>(app_.executor(), app_.stop(), "control socket",
-                                            control_handler(std::move(points)));
+    control_ = std::make_unique<web_server>(group_, "control socket", control_handler(std::move(points)));
     if (auto open = control_->listen_unix(app_.paths().control_socket(), 0600, true); !open)
         io::log(io::severity::error, open.error().context + "; no command can hand its work to this daemon");
 }
@@ -213,7 +231,7 @@ io::awaitable<void> daemon::after_pass(std::string exposure, std::chrono::durati
         ::malloc_trim(0);  // what a pass needed for a moment is not kept until the next one
     }
     show_status();
-    co_await metrics_.write_textfile();
+    metrics_.changed();
 }
 
 void daemon::wake_all()
@@ -235,20 +253,29 @@ void daemon::show_status()
     io::notify::status(status_);
 }
 
-io::awaitable<boost::json::object> daemon::perform(std::string verb, boost::json::object arguments)
+// Counts for as long as it lives.
+class counted_verb {
+public:
+    explicit counted_verb(std::size_t& number) : number_(number) { ++number_; }
+    ~counted_verb() { --number_; }
+    counted_verb(const counted_verb&) = delete;
+
+private:
+    std::size_t& number_;
+};
+
+io::awaitable<boost::json::object> daemon::perform(std::string verb, boost::json::object arguments,
+                                                   std::function<bool()> is_gone)
 {
-    file_.look();  // whoever edits and then asks wants what was edited
-    if (reload_asked_.is_set()) co_await reload();
-    if (!refused_edit_.empty())
-        co_return answer_of(policy::failure{.code = policy::errc::config, .context = refused_edit_});
+    if (verbs_ >= verbs_at_once)
+        co_return answer_of(policy::failure{.code = policy::errc::busy,
+                                            .context = "the daemon works on " + std::to_string(verbs_) +
+                                                       " commands already; try again later"});
+    const counted_verb here(verbs_);
+    if (auto followed = co_await follow_edits(); !followed) co_return answer_of(followed.error());
+    if (is_gone()) co_return answer_of(io::stopped());
     const auto exposures = exposures_of(app_.world(), verb, arguments);
-    boost::json::object answer;
-    if (verb == "reconcile") {
-        answer = co_await operations_.perform(verb, std::move(arguments));
-    } else {
-        const auto held = co_await tasks_.take(exposures);
-        answer = co_await operations_.perform(verb, std::move(arguments));
-    }
+    auto answer = co_await operations_.perform(verb, std::move(arguments));
     co_await login_.look();
     login_.wake();
     if (!exposures.empty()) tasks_.wake(exposures);
@@ -256,16 +283,35 @@ io::awaitable<boost::json::object> daemon::perform(std::string verb, boost::json
     co_return answer;
 }
 
+// A verb goes by every edit that was made before it was asked for.
+io::task<void> daemon::follow_edits()
+{
+    const auto edit = file_.look();
+    const auto until = std::chrono::steady_clock::now() + reload_patience;
+    while (edit_in_force_ < edit) {
+        if (group_.stopping()) co_return io::stopped();
+        const auto left = std::chrono::duration_cast<milliseconds>(until - std::chrono::steady_clock::now());
+        if (left <= 0ms)
+            co_return policy::failure{.code = policy::errc::config,
+                                      .context = options_.config_file.native() +
+                                                 " is still being written; try again when it is complete"};
+        reloaded_.reset();
+        co_await timers_.wait(left, reloaded_);
+    }
+    if (!refused_edit_.empty())
+        co_return policy::failure{.code = policy::errc::config, .context = refused_edit_};
+    co_return policy::result<void>();
+}
+
 io::awaitable<std::shared_ptr<void>> daemon::take_exposure(std::string name)
 {
-    const std::set<std::string> one{std::move(name)};
-    auto held = co_await tasks_.take(one);
+    auto held = co_await tasks_.take(std::move(name));
     co_return std::make_shared<exposure_tasks::hold>(std::move(held));
 }
 
 io::awaitable<std::shared_ptr<void>> daemon::take_credentials()
 {
-    auto held = co_await credentials_.take();
+    auto held = co_await fetching_.acquire();
     co_return std::make_shared<io::async_lock::holder>(std::move(held));
 }
 
@@ -276,28 +322,38 @@ io::task<crypto::secret> daemon::access_token(std::optional<crypto::secret> refu
     co_return co_await tokens.current();
 }
 
+// How long until the next one is due.
+io::awaitable<milliseconds> daemon::fetch_credentials()
+{
+    const auto alone = co_await fetching_.acquire();
+    if (group_.stopping()) co_return no_credential_due;
+    const auto outcome = co_await keep_credentials(app_, reconcile::fetch::due);
+    if (!outcome.wake_at) co_return no_credential_due;
+    co_return std::max<milliseconds>(*outcome.wake_at - app_.clock().now(), shortest);
+}
+
 io::awaitable<void> daemon::listen_for_hangups()
 {
-    boost::asio::signal_set hangups(app_.executor(), SIGHUP);
-    const auto subscription = app_.stop().on_request([&] { hangups.cancel(); });
-    while (!app_.stop().requested()) {
+    const auto subscription = app_.stop().on_request([&] { hangups_.cancel(); });
+    while (!group_.stopping()) {
         const auto [error, number] =
-            co_await hangups.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+            co_await hangups_.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
         if (error) co_return;
         hangup_ = true;
-        reload_asked_.set();
+        file_.touch();
     }
 }
 
 io::awaitable<void> daemon::reload_when_asked()
 {
-    for (;;) {
+    while (!group_.stopping()) {
         co_await reload_asked_.wait();
-        if (app_.stop().requested()) co_return;
+        if (group_.stopping()) co_return;
         reload_asked_.reset();
         const bool asked = std::exchange(hangup_, false);
-        io::notify::reloading();
+        if (edit_in_force_ > 0) io::notify::reloading();
         co_await reload();
+        if (group_.stopping()) co_return;
         if (asked) {
             app_.configure(app_.world().desired_snapshot());  // files that it names are read again
             wake_all();
@@ -307,11 +363,25 @@ io::awaitable<void> daemon::reload_when_asked()
     }
 }
 
+// What is read is what nobody wrote to from before the reading until after it.
+io::awaitable<config::outcome> daemon::read_configuration()
+{
+    for (;;) {
+        co_await file_.settled(app_.stop());
+        const auto edit = file_.look();
+        auto read = co_await io::offload(
+            app_.outputs(), [this] { return config::load(options_.config_file, options_.environment); });
+        if (group_.stopping()) co_return read;
+        if (file_.look() != edit) continue;
+        edit_in_force_ = edit;
+        co_return read;
+    }
+}
+
 io::awaitable<void> daemon::reload()
 {
-    const auto alone = co_await reloading_.acquire();
-    auto read = co_await io::offload(
-        app_.pool(), [this] { return config::load(options_.config_file, options_.environment); });
+    auto read = co_await read_configuration();
+    if (group_.stopping()) co_return;
     auto edited = edit_of(app_.desired(), std::move(read));
     if (edited.mistakes != mistakes_ && !edited.mistakes.empty()) {
         for (const auto& mistake : edited.mistakes)
@@ -327,6 +397,7 @@ io::awaitable<void> daemon::reload()
         io::log(io::severity::error, io::events::configuration_rejected, {}, edited.restart);
     refused_edit_ = edited.restart;
     if (edited.desired) apply(std::move(edited));
+    reloaded_.set();
 }
 
 void daemon::apply(edit edited)

@@ -1,16 +1,37 @@
 #include "agent/service/exposure_tasks.hpp"
 
-#include "agent/io/async.hpp"
 #include "agent/reconcile/run.hpp"
-#include "agent/service/schedule.hpp"
+#include "crypto/digest.hpp"
 
 #include <algorithm>
+#include <cstdint>
 
 namespace service {
 namespace {
 
+using std::chrono::milliseconds;
+
+constexpr milliseconds shortest = std::chrono::seconds(1);  // a plan that is due now and does nothing
+constexpr milliseconds unknown_rests = std::chrono::hours(1);
+
 // Longer than any one wait within a step without hooks: the proof's patience, requests, keys, the disk.
 constexpr std::chrono::minutes step_limit{10};
+
+// What a pass under way goes by, from its beginning to its end.
+struct running_pass {
+    std::chrono::steady_clock::time_point progress;
+    std::chrono::steady_clock::duration limit;
+};
+
+class mark_running {
+public:
+    mark_running(std::optional<running_pass>& place, running_pass value) : place_(place) { place_ = value; }
+    ~mark_running() { place_.reset(); }
+    mark_running(const mark_running&) = delete;
+
+private:
+    std::optional<running_pass>& place_;
+};
 
 std::chrono::seconds longest_hooks(const policy::desired_state& desired, const std::string& exposure)
 {
@@ -27,139 +48,140 @@ std::chrono::seconds longest_hooks(const policy::desired_state& desired, const s
     return longest;
 }
 
+bool is_due(const policy::standing& s)
+{
+    return s.state != policy::user_state::valid || s.deploy == policy::deploy_state::pending ||
+           s.deploy == policy::deploy_state::failed;
+}
+
 }  // namespace
 
+milliseconds wait_after(const reconcile::pass_outcome& outcome,
+                        const std::optional<policy::failure_memory>& exposure_failure,
+                        policy::duration interval, policy::instant now)
+{
+    milliseconds wait = interval;
+    const auto at_latest = [&](policy::instant at) {
+        wait = std::min(wait, std::max<milliseconds>(at - now, shortest));
+    };
+    at_latest(outcome.plan.wake_at);
+    if (exposure_failure && exposure_failure->next_attempt) at_latest(*exposure_failure->next_attempt);
+    return outcome.soon ? std::min(wait, *outcome.soon) : wait;
+}
+
+milliseconds start_delay(const status_view& view, const std::string& seed)
+{
+    if (std::ranges::any_of(view.users, is_due)) return milliseconds(0);
+    const auto print = crypto::sha256_hex(seed);
+    const auto share = std::stoull(print.substr(0, 8), nullptr, 16);
+    return milliseconds(share % static_cast<std::uint64_t>(start_spread.count()));
+}
+
 struct exposure_tasks::task {
-    task(application& app, const std::string& exposure, reconcile::step_listener listener)
+    task(exposure_tasks& all, const std::string& exposure)
         : name(exposure),
-          passes(app.world(), exposure, std::move(listener)),
-          lock(app.executor()),
-          wake(app.executor())
+          passes(all.app_.world(), exposure, all.on_step_),
+          lock(all.app_.executor()),
+          again(all.group_, all.timers_, "exposure " + exposure, [&all, this] { return all.pass(*this); })
     {
     }
 
     std::string name;
     reconcile::exposure_pass passes;
     io::async_lock lock;
-    io::async_event wake;
-    bool passing = false;
+    periodic_task again;
+    std::optional<running_pass> running;
+    bool followed = false;
     bool looked = false;
-    std::chrono::steady_clock::time_point began;
 };
 
-exposure_tasks::exposure_tasks(application& app, timers& a, reconcile::step_listener on_step,
-                               pass_listener on_pass)
-    : app_(app),
-      timers_(a),
-      on_step_(std::move(on_step)),
-      on_pass_(std::move(on_pass)),
-      all_ended_(app.executor()),
-      on_stop_(app.stop().on_request([this] { wake(); }))
+exposure_tasks::exposure_tasks(application& app, task_group& group, timers& t,
+                               reconcile::step_listener on_step, pass_listener on_pass)
+    : app_(app), group_(group), timers_(t), on_step_(std::move(on_step)), on_pass_(std::move(on_pass))
 {
 }
 
 exposure_tasks::~exposure_tasks() = default;
 
-void exposure_tasks::follow(std::chrono::milliseconds delay)
+exposure_tasks::task& exposure_tasks::place_of(const std::string& exposure)
+{
+    auto& place = tasks_[exposure];
+    if (!place) place = std::make_unique<task>(*this, exposure);
+    return *place;
+}
+
+void exposure_tasks::follow(milliseconds delay)
 {
     for (const auto& name : reconcile::all_exposures(app_.world())) {
-        auto& place = tasks_[name];
-        if (place) continue;
-        place = std::make_unique<task>(app_, name, on_step_);
-        ++running_;
-        io::spawn(app_.executor(), "exposure " + name, run(*place, delay), app_.stop());
+        auto& place = place_of(name);
+        if (std::exchange(place.followed, true)) continue;
+        place.again.start(delay);
     }
 }
 
 void exposure_tasks::wake(const std::set<std::string>& exposures)
 {
     for (auto& [name, each] : tasks_)
-        if (exposures.empty() || exposures.contains(name)) each->wake.set();
+        if (exposures.empty() || exposures.contains(name)) each->again.wake();
 }
 
-// In the order of their names: two that take several never wait for each other.
-io::awaitable<exposure_tasks::hold> exposure_tasks::take(std::set<std::string> exposures)
+io::awaitable<exposure_tasks::hold> exposure_tasks::take(std::string exposure)
 {
-    hold taken;
-    for (const auto& name : exposures) {
-        const auto each = tasks_.find(name);
-        if (each == tasks_.end()) continue;
-        taken.locks_.push_back(co_await each->second->lock.acquire());
-        taken.pins_.push_back(app_.world().pin_desired(name));
-    }
-    co_return taken;
+    auto lock = co_await place_of(exposure).lock.acquire();
+    co_return hold(std::move(lock), app_.world().pin_desired(exposure));
+}
+
+void exposure_tasks::progress(const std::string& exposure)
+{
+    const auto now = std::chrono::steady_clock::now();
+    for (auto& [name, each] : tasks_)
+        if (each->running && (exposure.empty() || name == exposure)) each->running->progress = now;
 }
 
 bool exposure_tasks::stuck() const
 {
     const auto now = std::chrono::steady_clock::now();
     return std::ranges::any_of(tasks_, [&](const auto& each) {
-        const auto& t = *each.second;
-        const auto limit = step_limit + longest_hooks(app_.desired(), t.name);
-        return t.passing && now - std::max(t.began, progress_) > limit;
+        const auto& running = each.second->running;
+        return running && now - running->progress > running->limit;
     });
 }
 
 bool exposure_tasks::looked() const
 {
-    return std::ranges::all_of(tasks_, [](const auto& each) { return each.second->looked; });
+    return std::ranges::all_of(
+        tasks_, [](const auto& each) { return each.second->looked || !each.second->followed; });
 }
 
 bool exposure_tasks::idle() const
 {
-    return std::ranges::none_of(tasks_, [](const auto& each) { return each.second->passing; });
+    return std::ranges::none_of(tasks_, [](const auto& each) { return each.second->running.has_value(); });
 }
 
-io::awaitable<void> exposure_tasks::ended()
+// An exposure that nobody knows any more rests: its queue stays the one queue of that name.
+io::awaitable<milliseconds> exposure_tasks::pass(task& t)
 {
-    while (running_ > 0) {
-        all_ended_.reset();
-        co_await all_ended_.wait();
+    if (!reconcile::all_exposures(app_.world()).contains(t.name)) {
+        t.looked = true;
+        co_return unknown_rests;
     }
-}
-
-bool exposure_tasks::is_known(const std::string& exposure) const
-{
-    return reconcile::all_exposures(app_.world()).contains(exposure);
-}
-
-// Rests, rather than ends, while nobody knows the exposure: its lock stays the one lock of that name.
-io::awaitable<void> exposure_tasks::run(task& t, std::chrono::milliseconds delay)
-{
-    co_await timers_.wait(delay, t.wake);
-    while (!app_.stop().requested()) {
-        t.wake.reset();
-        if (is_known(t.name)) {
-            const auto wait = co_await pass(t);
-            if (app_.stop().requested()) break;
-            co_await timers_.wait(wait, t.wake);
-        } else {
-            t.looked = true;
-            co_await t.wake.wait();
-        }
-    }
-    --running_;
-    all_ended_.set();
-}
-
-io::awaitable<std::chrono::milliseconds> exposure_tasks::pass(task& t)
-{
     reconcile::pass_outcome outcome;
+    std::chrono::steady_clock::time_point began;
     {
-        const std::set<std::string> mine{t.name};
-        const auto held = co_await take(mine);
-        if (app_.stop().requested()) co_return std::chrono::milliseconds(0);
-        t.began = std::chrono::steady_clock::now();
-        t.passing = true;
+        const auto held = co_await take(t.name);
+        if (group_.stopping()) co_return shortest;
+        began = std::chrono::steady_clock::now();
+        const auto desired = app_.world().desired_for(t.name);
+        const mark_running here(t.running,
+                                {.progress = began, .limit = step_limit + longest_hooks(*desired, t.name)});
         outcome = co_await t.passes.run(reconcile::pass_options());
-        t.passing = false;
         t.looked = true;
     }
     const auto& exposures = app_.world().stored().exposures;
     const auto record = exposures.find(t.name);
     const auto failure = record == exposures.end() ? std::nullopt : record->second.failure;
     const auto wait = wait_after(outcome, failure, app_.desired().reconcile.interval, app_.clock().now());
-    co_await on_pass_(t.name, std::chrono::steady_clock::now() - t.began);
+    co_await on_pass_(t.name, std::chrono::steady_clock::now() - began);
     co_return wait;
 }
 

@@ -3,7 +3,8 @@
 #include "agent/io/async_lock.hpp"
 #include "agent/reconcile/pass.hpp"
 #include "agent/service/application.hpp"
-#include "agent/service/timers.hpp"
+#include "agent/service/status_view.hpp"
+#include "agent/service/tasks.hpp"
 
 #include <chrono>
 #include <functional>
@@ -11,19 +12,30 @@
 #include <memory>
 #include <set>
 #include <string>
-#include <vector>
 
-// One task an exposure: pass after pass, each at its own pace, so that a dead one delays nobody.
+// One queue an exposure: its passes, each exposure at its own pace, and the verbs that work on it, one after
+// the other. A dead exposure delays nobody else.
 
 namespace service {
+
+// How long to wait after a pass: until something on its way is looked at again, the plan changes by time
+// alone, or the interval is over. An exposure that could not be looked at waits for its back-off.
+std::chrono::milliseconds wait_after(const reconcile::pass_outcome&,
+                                     const std::optional<policy::failure_memory>& exposure_failure,
+                                     policy::duration interval, policy::instant now);
+
+// How long a service waits at its start before the first look, so that a fleet that comes back at once does
+// not ask at once: fixed for this seed, at most start_spread; none when something is due.
+inline constexpr std::chrono::milliseconds start_spread = std::chrono::seconds(30);
+std::chrono::milliseconds start_delay(const status_view&, const std::string& seed);
 
 // Told after every pass of the daemon's own.
 using pass_listener = std::function<io::awaitable<void>(std::string exposure, std::chrono::duration<double>)>;
 
 class exposure_tasks {
 public:
-    // All of them outlive this, and this outlives the io_context's run.
-    exposure_tasks(application&, timers&, reconcile::step_listener, pass_listener);
+    // All of them outlive this, and this outlives the group's tasks.
+    exposure_tasks(application&, task_group&, timers&, reconcile::step_listener, pass_listener);
     ~exposure_tasks();
 
     // Tasks for all exposures that the file names, or the private store still knows users of; those that are
@@ -33,13 +45,13 @@ public:
     // These (empty: all) begin a pass as soon as they can.
     void wake(const std::set<std::string>& exposures = {});
 
-    // These exposures for one's own work: no pass and no other verb meanwhile. They go by the configuration
-    // as it is now.
+    // The exposure's turn for a verb: no pass and no other verb meanwhile. It goes by the configuration as it
+    // is when its turn comes. One at a time: who has an exposure waits for no other.
     class hold;
-    io::awaitable<hold> take(std::set<std::string> exposures);
+    io::awaitable<hold> take(std::string exposure);
 
-    // A step ended, a request was answered: whoever waits for it is not stuck.
-    void progress() noexcept { progress_ = std::chrono::steady_clock::now(); }
+    // A step of this exposure ended, or a request of any was answered: whoever waits for it is not stuck.
+    void progress(const std::string& exposure);
     // True while a pass has gone without any progress for longer than all its limits allow.
     bool stuck() const;
 
@@ -47,25 +59,18 @@ public:
     bool looked() const;
     bool idle() const;  // no pass is under way
 
-    // After a stop: until all tasks have ended.
-    io::awaitable<void> ended();
-
 private:
     struct task;
 
-    io::awaitable<void> run(task&, std::chrono::milliseconds delay);
+    task& place_of(const std::string& exposure);
     io::awaitable<std::chrono::milliseconds> pass(task&);
-    bool is_known(const std::string& exposure) const;
 
     application& app_;
+    task_group& group_;
     timers& timers_;
     reconcile::step_listener on_step_;
     pass_listener on_pass_;
     std::map<std::string, std::unique_ptr<task>> tasks_;
-    std::chrono::steady_clock::time_point progress_;
-    std::size_t running_ = 0;
-    io::async_event all_ended_;
-    io::stop_event::subscription on_stop_;
 };
 
 class exposure_tasks::hold {
@@ -74,10 +79,13 @@ public:
 
 private:
     friend class exposure_tasks;
-    hold() = default;
+    hold(io::async_lock::holder lock, reconcile::world::pin pin)
+        : lock_(std::move(lock)), pin_(std::move(pin))
+    {
+    }
 
-    std::vector<io::async_lock::holder> locks_;
-    std::vector<reconcile::world::pin> pins_;  // end before the locks
+    io::async_lock::holder lock_;
+    reconcile::world::pin pin_;  // ends before the lock
 };
 
 }  // namespace service

@@ -3,14 +3,9 @@
 #include "agent/deploy/programs.hpp"
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
-#include "agent/io/notify.hpp"
 #include "agent/platform/oauth.hpp"
 #include "agent/platform/redact.hpp"
 #include "policy/limits.hpp"
-
-#include <boost/asio/as_tuple.hpp>
-#include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 
 #include <algorithm>
 #include <array>
@@ -27,11 +22,9 @@ constexpr milliseconds nothing_due = std::chrono::hours(1);
 constexpr milliseconds after_failure = std::chrono::minutes(1);
 constexpr milliseconds shortest = std::chrono::seconds(1);
 constexpr milliseconds after_refusal = std::chrono::seconds(5);  // nothing could be sent
-constexpr auto exchange_time = std::chrono::seconds(130);  // of an answer that a stop waits for, and its save
 constexpr auto publish_time = std::chrono::seconds(30);
 constexpr milliseconds first_publish_pause = std::chrono::seconds(5);
 constexpr milliseconds last_publish_pause = std::chrono::minutes(10);
-constexpr int save_attempts = 60;  // tokens that the disk refuses are worth a slow stop
 
 void say(const platform::login_status& before, const platform::login_status& now, bool first)
 {
@@ -97,15 +90,8 @@ io::task<void> publish_token(application& app, bool always)
     co_return failed;
 }
 
-login_watch::login_watch(application& app, timers& a, std::function<void()> gained)
-    : app_(app),
-      timers_(a),
-      gained_(std::move(gained)),
-      wake_(app.executor()),
-      on_stop_(app.stop().on_request([this] {
-          wake_.set();
-          if (app_.oauth() && app_.oauth()->exchanging()) io::notify::extend_timeout(exchange_time);
-      }))
+login_watch::login_watch(application& app, task_group& group, timers& t, std::function<void()> gained)
+    : app_(app), gained_(std::move(gained)), task_(group, t, "login", [this] { return refresh_if_due(); })
 {
 }
 
@@ -150,35 +136,13 @@ io::awaitable<void> login_watch::publish()
     publish_failures_ = std::min(publish_failures_ + 1, 10);
 }
 
-io::awaitable<void> login_watch::run()
+io::awaitable<milliseconds> login_watch::refresh_if_due()
 {
-    while (!app_.stop().requested()) {
-        wake_.reset();
-        co_await publish();
-        if (const auto wait = co_await until_due(); wait > milliseconds(0)) {
-            co_await timers_.wait(wait, wake_);
-            continue;
-        }
-        const auto refreshed = co_await app_.oauth()->refresh_if_due();
-        if (!refreshed && refreshed.error().code == policy::errc::stopping) co_return;
-        co_await look();
-        if (!app_.stop().requested()) co_await timers_.wait(refreshed ? shortest : after_refusal, wake_);
-    }
-}
-
-// The stop has been requested: sleeping goes by a timer of its own.
-io::awaitable<void> login_watch::save()
-{
-    if (!app_.oauth()) co_return;
-    boost::asio::steady_timer pause(app_.executor());
-    for (int attempt = 0; attempt < save_attempts; ++attempt) {
-        const auto saved = co_await app_.oauth()->flush();
-        if (saved) co_return;
-        if (attempt == 0) io::log(io::severity::error, saved.error().context);
-        io::notify::extend_timeout(std::chrono::seconds(5));
-        pause.expires_after(std::chrono::seconds(1));
-        co_await pause.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
-    }
+    co_await publish();
+    if (const auto wait = co_await until_due(); wait > milliseconds(0)) co_return wait;
+    const auto refreshed = co_await app_.oauth()->refresh_if_due();
+    co_await look();
+    co_return refreshed ? shortest : after_refusal;
 }
 
 }  // namespace service

@@ -9,6 +9,11 @@
 #include <utility>
 
 namespace service {
+namespace {
+
+constexpr std::chrono::milliseconds until_changed = std::chrono::hours(1);
+
+}  // namespace
 
 void metrics_outlets::open()
 {
@@ -16,10 +21,9 @@ void metrics_outlets::open()
     if (listens_at_ == wanted) return;
     server_.reset();
     listens_at_.clear();
-    if (wanted.empty()) return;
-    server_ =
-        std::make_unique<web_server>(app_.executor(), app_.stop(), "metrics",
-                                     [this](web_request request) { return pages_.show(std::move(request)); });
+    if (wanted.empty() || group_.stopping()) return;
+    server_ = std::make_unique<web_server>(
+        group_, "metrics", [this](web_request request) { return pages_.show(std::move(request)); });
     constexpr std::string_view unix_prefix = "unix:";
     policy::result<void> open;
     if (wanted.starts_with(unix_prefix)) {
@@ -42,19 +46,19 @@ void metrics_outlets::close()
     if (server_) server_->close();
 }
 
-io::awaitable<void> metrics_outlets::write_textfile()
+io::awaitable<std::chrono::milliseconds> metrics_outlets::write_textfile()
 {
     const auto path = app_.desired().metrics.textfile;
-    if (path.empty()) co_return;
+    if (path.empty()) co_return until_changed;
     auto text = pages_.metrics();
-    if (text == textfile_) co_return;
+    if (text == textfile_) co_return until_changed;
     auto written =
-        co_await io::offload(app_.pool(), [&] { return disk::write_file(path, text, {.mode = 0644}); });
-    if (!written) {
+        co_await io::offload(app_.outputs(), [&] { return disk::write_file(path, text, {.mode = 0644}); });
+    if (!written)
         io::log(io::severity::warning, "metrics: " + written.error().context);
-        co_return;
-    }
-    textfile_ = std::move(text);
+    else
+        textfile_ = std::move(text);
+    co_return until_changed;
 }
 
 }  // namespace service

@@ -1,6 +1,7 @@
 #include "agent/service/operations.hpp"
 
 #include "agent/disk/state_database.hpp"
+#include "agent/io/async.hpp"
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
 #include "agent/platform/oauth.hpp"
@@ -122,14 +123,21 @@ io::awaitable<object> operations::reconcile(object arguments)
     const auto only = names_of(arguments);
     if (auto known = reconcile::check_names(app_.world(), only); !known)
         co_return service::answer_of(known.error());
-    co_return co_await converge(only, std::move(arguments), guards_);
+    co_return co_await converge(only, std::move(arguments), guards_.exposure);
 }
 
-io::awaitable<object> operations::converge(std::set<policy::user_name> only, object arguments, guards take)
+io::awaitable<std::shared_ptr<void>> operations::take(std::string exposure)
+{
+    if (!guards_.exposure) co_return nullptr;
+    co_return co_await guards_.exposure(std::move(exposure));
+}
+
+io::awaitable<object> operations::converge(std::set<policy::user_name> only, object arguments,
+                                           reconcile::exposure_guard guard)
 {
     reconcile::run_options options{.plan = {.accept_loss = flag(arguments, "accept_loss")},
                                    .only = std::move(only),
-                                   .guard = std::move(take.exposure)};
+                                   .guard = std::move(guard)};
     if (const auto* timeout = arguments.if_contains("timeout"); timeout && timeout->is_int64())
         options.timeout = policy::duration(timeout->as_int64());
     if (auto* oauth = app_.oauth())
@@ -138,7 +146,7 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
     (void)co_await publish_token(app_);
     if (options.only.empty()) {
         std::shared_ptr<void> taken;
-        if (take.credentials) taken = co_await take.credentials();
+        if (guards_.credentials) taken = co_await guards_.credentials();
         auto credentials = co_await keep_credentials(app_, reconcile::fetch::all);
         report.credentials = std::move(credentials.failed);
         report.reached += credentials.kept;
@@ -156,14 +164,31 @@ io::awaitable<object> operations::rotate(object arguments)
             co_return service::answer_of(policy::failure{
                 .code = policy::errc::usage,
                 .context = name.text() + " is being removed: the configuration does not name it any more"});
-    for (const auto& name : only) {
+    // asked for in the turn that performs it: two that ask one after the other get two rotations
+    std::set<policy::user_name> unasked = only;
+    std::optional<policy::failure> failed;
+    const bool retire_now = flag(arguments, "retire_now");
+    const reconcile::exposure_guard guard =
+        [&](std::string exposure) -> io::awaitable<std::shared_ptr<void>> {
+        auto held = co_await take(exposure);
+        co_await ask(std::move(exposure), unasked, retire_now, failed);
+        co_return held;
+    };
+    auto answer = co_await converge(only, std::move(arguments), guard);
+    if (failed) co_return service::answer_of(*failed);
+    co_return answer;
+}
+
+io::awaitable<void> operations::ask(std::string exposure, std::set<policy::user_name>& unasked,
+                                    bool retire_now, std::optional<policy::failure>& failed)
+{
+    for (const auto& name : std::set(unasked)) {
+        if (name.exposure != exposure) continue;
+        unasked.erase(name);
         if (!app_.world().stored().users.contains(name)) continue;
-        ask_for_rotation(app_.world().user(name), flag(arguments, "retire_now"), app_.clock().now());
-        if (auto saved = co_await app_.world().save(name); !saved)
-            co_return service::answer_of(saved.error());
+        ask_for_rotation(app_.world().user(name), retire_now, app_.clock().now());
+        if (auto saved = co_await app_.world().save(name); !saved) failed = saved.error();
     }
-    guards held;  // by whoever asked: the records were changed above
-    co_return co_await converge(only, std::move(arguments), std::move(held));
 }
 
 // The generation before is put back by the same one rename; its hooks run like those of any new certificate.
@@ -210,8 +235,10 @@ io::task<void> operations::put_back(policy::user_name name)
 io::awaitable<object> operations::rollback(object arguments)
 {
     const auto only = names_of(arguments);
-    for (const auto& name : only)
+    for (const auto& name : only) {
+        const auto held = co_await take(name.exposure);
         if (auto back = co_await put_back(name); !back) co_return service::answer_of(back.error());
+    }
     object pending{{"names", arguments["names"]}};
     auto answer = co_await deploy(std::move(pending));
     auto& messages = answer["messages"].as_array();
@@ -221,39 +248,60 @@ io::awaitable<object> operations::rollback(object arguments)
     co_return answer;
 }
 
-io::awaitable<object> operations::deploy(object arguments)
+// What is pending is looked at when the exposure's turn has come: a pass may have done it meanwhile, or an
+// edit removed it.
+io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<policy::user_name> only,
+                                                bool force, std::vector<std::string>& failed,
+                                                std::vector<std::string>& passed)
 {
+    const auto held = co_await take(exposure);
     auto& world = app_.world();
-    const auto only = names_of(arguments);
-    if (auto known = reconcile::check_names(world, only); !known) co_return service::answer_of(known.error());
+    std::vector<policy::user_name> names;
+    for (const auto& [name, user] : world.stored().users)
+        if (name.exposure == exposure && (only.empty() || only.contains(name))) names.push_back(name);
     reconcile::executor executor(world);
-    object answer{{"exit", 0}};
-    array messages;
-    for (const auto& [name, unused] : std::map(world.stored().users)) {
-        if ((!only.empty() && !only.contains(name)) || !world.wanted(name)) continue;
+    for (const auto& name : names) {
+        if (!world.wanted(name) || !world.stored().users.contains(name)) continue;
         auto& user = world.user(name);
         auto* current = user.find(user.current);
-        if (!current || (current->deployed_at && !flag(arguments, "force"))) continue;
+        if (!current || (current->deployed_at && !force)) continue;
         current->deployed_at.reset();
         const policy::action step{.kind = policy::action_kind::deploy,
                                   .name = name,
                                   .why = policy::reason::hooks_pending,
                                   .generation = current->id};
-        if (auto passed = co_await executor.perform(step); !passed) {
-            user.deploy_failure = policy::failure_memory{.count = 1,
-                                                         .code = passed.error().code,
-                                                         .sentence = passed.error().context,
-                                                         .last = app_.clock().now()};
-            if (auto saved = co_await world.save(name); !saved) messages.emplace_back(saved.error().context);
-            messages.emplace_back(passed.error().context);
-            answer["exit"] = 1;
-        } else {
-            messages.emplace_back(name.text() + ": hooks succeeded");
+        const auto done = co_await executor.perform(step);
+        if (done) {
+            passed.push_back(name.text() + ": hooks succeeded");
+            continue;
         }
+        failed.push_back(done.error().context);
+        if (done.error().code == policy::errc::stopping) co_return;
+        user.deploy_failure = policy::failure_memory{.count = 1,
+                                                     .code = done.error().code,
+                                                     .sentence = done.error().context,
+                                                     .last = app_.clock().now()};
+        if (auto saved = co_await world.save(name); !saved) failed.push_back(saved.error().context);
     }
+}
+
+io::awaitable<object> operations::deploy(object arguments)
+{
+    const auto only = names_of(arguments);
+    if (auto known = reconcile::check_names(app_.world(), only); !known)
+        co_return service::answer_of(known.error());
+    const auto names = exposures_of(app_.world(), "deploy", arguments);
+    const std::vector<std::string> exposures(names.begin(), names.end());
+    const bool force = flag(arguments, "force");
+    std::vector<std::string> failed;
+    std::vector<std::string> messages;
+    co_await io::for_each_parallel(exposures.size(), exposures.size(),
+                                   [&](std::size_t i) -> io::awaitable<void> {
+                                       co_await deploy_exposure(exposures[i], only, force, failed, messages);
+                                   });
+    messages.insert(messages.end(), failed.begin(), failed.end());
     if (messages.empty()) messages.emplace_back("No hooks are pending.");
-    answer["messages"] = std::move(messages);
-    co_return answer;
+    co_return object{{"exit", failed.empty() ? 0 : 1}, {"messages", boost::json::value_from(messages)}};
 }
 
 io::awaitable<object> operations::login(object arguments)

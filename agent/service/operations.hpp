@@ -17,7 +17,7 @@ namespace service {
 
 class operations {
 public:
-    // What `reconcile` takes while it works on it, where others work, too.
+    // What a verb takes while it works on it, where others work, too; each exposure by itself.
     struct guards {
         reconcile::exposure_guard exposure;
         std::function<io::awaitable<std::shared_ptr<void>>()> credentials;
@@ -41,8 +41,13 @@ private:
     io::awaitable<boost::json::object> login(boost::json::object);
     io::awaitable<boost::json::object> logout();
     io::awaitable<boost::json::object> converge(std::set<policy::user_name> only, boost::json::object,
-                                                guards);
+                                                reconcile::exposure_guard);
+    io::awaitable<void> ask(std::string exposure, std::set<policy::user_name>& unasked, bool retire_now,
+                            std::optional<policy::failure>& failed);
+    io::awaitable<std::shared_ptr<void>> take(std::string exposure);
     io::task<void> put_back(policy::user_name);
+    io::awaitable<void> deploy_exposure(std::string exposure, std::set<policy::user_name> only, bool force,
+                                        std::vector<std::string>& failed, std::vector<std::string>& passed);
 
     application& app_;
     reconcile::step_listener listener_;

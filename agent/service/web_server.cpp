@@ -1,7 +1,6 @@
 #include "agent/service/web_server.hpp"
 
 #include "agent/io/async.hpp"
-#include "agent/service/socket_path.hpp"
 #include "crypto/secret.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -16,10 +15,13 @@
 
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <list>
 #include <optional>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 namespace service {
@@ -58,9 +60,60 @@ policy::result<void> make_room(const std::filesystem::path& path)
     if (::lstat(path.c_str(), &status) != 0) return {};
     if (!S_ISSOCK(status.st_mode))
         return policy::failure{.code = policy::errc::foreign_file,
-                               .context = path.native() + " is in the way of a socket: move it away"};
+                               .context = path.native() + " exists and is not a socket: move it away"};
     if (::unlink(path.c_str()) != 0) return cannot_listen(path.native(), std::strerror(errno));
     return {};
+}
+
+// The socket file at the path, held by a descriptor. errc::foreign_file: it is not the one that we made.
+policy::result<disk::descriptor> own_socket(const socket_path& reachable, const std::filesystem::path& path)
+{
+    disk::descriptor file(::open(reachable.text.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    struct stat status {};
+    if (!file || ::fstat(file.get(), &status) != 0) return cannot_listen(path.native(), std::strerror(errno));
+    if (!S_ISSOCK(status.st_mode) || status.st_uid != ::geteuid() || status.st_nlink != 1)
+        return policy::failure{.code = policy::errc::foreign_file,
+                               .context = path.native() + " was replaced while it was being made"};
+    return file;
+}
+
+// bind() takes the umask off the mode of the socket. By descriptor: what stands at the path may be swapped.
+policy::result<void> set_mode(const socket_path& reachable, const std::filesystem::path& path, unsigned mode)
+{
+    const auto file = own_socket(reachable, path);
+    if (!file) return file.error();
+    if (::chmod(("/proc/self/fd/" + std::to_string(file->get())).c_str(), mode) != 0)
+        return cannot_listen(path.native(), std::strerror(errno));
+    return {};
+}
+
+// Counts for as long as it lives.
+class counted {
+public:
+    explicit counted(std::size_t& number) : number_(number) { ++number_; }
+    ~counted() { --number_; }
+    counted(const counted&) = delete;
+
+private:
+    std::size_t& number_;
+};
+
+// An element of the list for as long as it lives.
+class listed {
+public:
+    listed(std::list<stream*>& all, stream& one) : all_(all), place_(all.insert(all.end(), &one)) {}
+    ~listed() { all_.erase(place_); }
+    listed(const listed&) = delete;
+
+private:
+    std::list<stream*>& all_;
+    std::list<stream*>::iterator place_;
+};
+
+bool is_closed_by_peer(int socket)
+{
+    pollfd asked{.fd = socket, .events = 0, .revents = 0};
+    return ::poll(&asked, 1, 0) > 0 && (asked.revents & (POLLHUP | POLLERR | POLLNVAL)) != 0;
 }
 
 http::response<http::string_body> response_of(web_answer answer, unsigned version, bool keep)
@@ -90,27 +143,31 @@ std::optional<web_answer> complaint(const error_code& error)
 
 }  // namespace
 
+policy::result<socket_path> reach(const std::filesystem::path& path)
+{
+    if (path.native().size() < sizeof(sockaddr_un::sun_path))
+        return socket_path{.directory = disk::descriptor(), .text = path.native()};
+    disk::descriptor directory(::open(path.parent_path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory)
+        return policy::failure{.code = policy::errc::disk,
+                               .context = path.parent_path().native() + ": " + std::strerror(errno)};
+    auto text = "/proc/self/fd/" + std::to_string(directory.get()) + "/" + path.filename().native();
+    return socket_path{.directory = std::move(directory), .text = std::move(text)};
+}
+
 struct web_server::impl : std::enable_shared_from_this<impl> {
-    impl(asio::any_io_executor e, io::stop_event& s, std::string n, web_handler h, web_limits l)
-        : executor(std::move(e)),
-          stop(s),
-          name(std::move(n)),
-          handler(std::move(h)),
-          limits(l),
-          listener(executor),
-          room(executor)
+    impl(task_group& g, std::string n, web_handler h, web_limits l)
+        : group(g), name(std::move(n)), handler(std::move(h)), limits(l), listener(group.executor())
     {
     }
 
-    asio::any_io_executor executor;
-    io::stop_event& stop;
+    task_group& group;
     std::string name;
     web_handler handler;
     web_limits limits;
     acceptor listener;
-    io::async_event room;  // for one more connection
-    std::size_t open = 0;
-    std::list<stream*> waiting;  // for a request: these may be closed at any time
+    std::list<stream*> waiting;  // for a whole request, the longest first: these may be closed at any time
+    std::size_t working = 0;
     bool only_us = false;
     bool closing = false;
     std::filesystem::path file;  // of a Unix socket
@@ -119,7 +176,9 @@ struct web_server::impl : std::enable_shared_from_this<impl> {
                                std::optional<unsigned> mode);
     io::awaitable<void> accept(std::shared_ptr<impl> self);
     io::awaitable<void> serve(std::shared_ptr<impl> self, protocol::socket peer);
-    io::awaitable<bool> serve_one(stream& connection, beast::flat_buffer& buffer);
+    io::awaitable<bool> serve_one(stream& connection, beast::flat_buffer& buffer,
+                                  std::chrono::seconds patience);
+    io::awaitable<web_answer> work(stream& connection, http::request<http::string_body> request);
     io::awaitable<bool> send(stream& connection, web_answer answer, unsigned version, bool keep);
     void close();
 };
@@ -127,6 +186,7 @@ struct web_server::impl : std::enable_shared_from_this<impl> {
 policy::result<void> web_server::impl::start(const protocol::endpoint& at, const std::string& where,
                                              std::optional<unsigned> mode)
 {
+    if (group.stopping()) return io::stopped();
     error_code error;
     listener.open(at.protocol(), error);
     if (!error && !mode) listener.set_option(asio::socket_base::reuse_address(true), error);
@@ -140,28 +200,23 @@ policy::result<void> web_server::impl::start(const protocol::endpoint& at, const
         listener.close(ignored);
         return cannot_listen(where, error.message());
     }
-    io::spawn(executor, name, accept(shared_from_this()), stop);
+    group.start(name, accept(shared_from_this()));
     return {};
 }
 
 io::awaitable<void> web_server::impl::accept(std::shared_ptr<impl> self)
 {
     while (!closing) {
-        while (open >= limits.connections && !closing) {
-            room.reset();
-            co_await room.wait();
-        }
-        if (closing) co_return;
         auto [error, peer] = co_await listener.async_accept(quiet);
         if (closing) co_return;
         if (error) {
             // Out of descriptors or memory: later, rather than never or in a busy loop.
-            if (auto slept = co_await io::sleep_for(std::chrono::seconds(1), stop); !slept) co_return;
+            if (auto slept = co_await io::sleep_for(std::chrono::seconds(1), group.stop()); !slept) co_return;
             continue;
         }
         if (only_us && !is_us(peer.native_handle())) continue;
-        ++open;
-        io::spawn(executor, name, serve(self, std::move(peer)), stop);
+        if (waiting.size() >= limits.waiting) waiting.front()->close();
+        group.start(name, serve(self, std::move(peer)));
     }
 }
 
@@ -170,24 +225,32 @@ io::awaitable<void> web_server::impl::serve([[maybe_unused]] std::shared_ptr<imp
 {
     stream connection(std::move(peer));
     beast::flat_buffer buffer;
-    while (!closing && co_await serve_one(connection, buffer)) {
-    }
+    auto patience = limits.header_patience;
+    while (!closing && co_await serve_one(connection, buffer, patience))
+        patience = limits.patience;
     error_code ignored;
     connection.socket().shutdown(asio::socket_base::shutdown_both, ignored);
-    --open;
-    room.set();
 }
 
 // True when the connection can take another request.
-io::awaitable<bool> web_server::impl::serve_one(stream& connection, beast::flat_buffer& buffer)
+io::awaitable<bool> web_server::impl::serve_one(stream& connection, beast::flat_buffer& buffer,
+                                                std::chrono::seconds patience)
 {
     http::request_parser<http::string_body> parser;
     parser.body_limit(limits.body_bytes);
     parser.header_limit(header_bytes);
-    connection.expires_after(limits.patience);
-    const auto place = waiting.insert(waiting.end(), &connection);
-    const auto [error, bytes] = co_await http::async_read(connection, buffer, parser, quiet);
-    waiting.erase(place);
+    error_code error;
+    {
+        const listed here(waiting, connection);
+        connection.expires_after(patience);
+        const auto [no_header, header] = co_await http::async_read_header(connection, buffer, parser, quiet);
+        error = no_header;
+        if (!error) {
+            connection.expires_after(limits.patience);
+            const auto [no_body, body] = co_await http::async_read(connection, buffer, parser, quiet);
+            error = no_body;
+        }
+    }
     if (error) {
         if (auto said = complaint(error); said && !closing)
             co_await send(connection, std::move(*said), 11, false);
@@ -197,11 +260,21 @@ io::awaitable<bool> web_server::impl::serve_one(stream& connection, beast::flat_
     const auto version = request.version();
     const bool keep = request.keep_alive();
     connection.expires_never();
-    web_request asked{.method = std::string(request.method_string()),
-                      .target = std::string(request.target()),
-                      .body = std::move(request.body())};
-    auto answer = co_await handler(std::move(asked));
+    auto answer = co_await work(connection, std::move(request));
     co_return co_await send(connection, std::move(answer), version, keep && !closing);
+}
+
+io::awaitable<web_answer> web_server::impl::work(stream& connection, http::request<http::string_body> request)
+{
+    if (working >= limits.working)
+        co_return web_answer{.status = 503, .type = "text/plain", .body = "too many requests at once\n"};
+    const counted here(working);
+    web_request asked{
+        .method = std::string(request.method_string()),
+        .target = std::string(request.target()),
+        .body = std::move(request.body()),
+        .is_gone = [fd = connection.socket().native_handle()] { return is_closed_by_peer(fd); }};
+    co_return co_await handler(std::move(asked));
 }
 
 io::awaitable<bool> web_server::impl::send(stream& connection, web_answer answer, unsigned version, bool keep)
@@ -220,13 +293,11 @@ void web_server::impl::close()
     listener.close(ignored);
     for (auto* connection : waiting)
         connection->close();
-    room.set();
     if (!file.empty()) ::unlink(file.c_str());
 }
 
-web_server::web_server(asio::any_io_executor executor, io::stop_event& stop, std::string name,
-                       web_handler handler, web_limits limits)
-    : impl_(std::make_shared<impl>(std::move(executor), stop, std::move(name), std::move(handler), limits))
+web_server::web_server(task_group& group, std::string name, web_handler handler, web_limits limits)
+    : impl_(std::make_shared<impl>(group, std::move(name), std::move(handler), limits))
 {
 }
 
@@ -244,10 +315,7 @@ policy::result<void> web_server::listen_unix(const std::filesystem::path& path, 
     const asio::local::stream_protocol::endpoint at(reachable->text);
     if (auto started = impl_->start(at, path.native(), mode); !started) return started;
     impl_->file = path;
-    // bind() has taken the umask off
-    if (::chmod(reachable->text.c_str(), mode) != 0)
-        return cannot_listen(path.native(), std::strerror(errno));
-    return {};
+    return set_mode(*reachable, path, mode);
 }
 
 policy::result<void> web_server::listen_tcp(const std::string& host, std::uint16_t port)

@@ -1,7 +1,6 @@
-#include "agent/service/reload.hpp"
-#include "agent/service/schedule.hpp"
+#include "agent/service/configuration.hpp"
+#include "agent/service/exposure_tasks.hpp"
 #include "agent/service/status_line.hpp"
-#include "agent/service/timers.hpp"
 #include "tests/agent/service_support.hpp"
 
 #include <boost/asio/co_spawn.hpp>
@@ -113,7 +112,7 @@ BOOST_AUTO_TEST_CASE(alarms_wake_in_order_and_by_event)
 {
     boost::asio::io_context context;
     io::stop_event stop(context.get_executor());
-    service::timers timers(context.get_executor(), 1h, [] {});
+    service::timers timers(context.get_executor(), stop, 1h, [] {});
     io::async_event late(context.get_executor());
     io::async_event early(context.get_executor());
     io::async_event told(context.get_executor());
@@ -124,7 +123,7 @@ BOOST_AUTO_TEST_CASE(alarms_wake_in_order_and_by_event)
         order += mark;
         if (order.size() == 3) stop.request();
     };
-    boost::asio::co_spawn(context, timers.run(stop), boost::asio::detached);
+    boost::asio::co_spawn(context, timers.run(), boost::asio::detached);
     boost::asio::co_spawn(context, wait(40ms, late, 'l'), boost::asio::detached);
     boost::asio::co_spawn(context, wait(1ms, early, 'e'), boost::asio::detached);
     boost::asio::co_spawn(context, wait(1h, told, 't'), boost::asio::detached);
@@ -142,7 +141,7 @@ BOOST_AUTO_TEST_CASE(alarms_go_by_the_wall_clock_too)
     auto wall = timers::wall::time_point() + 1000h;
     int looks = 0;
     timers clock(
-        context.get_executor(), 5ms,
+        context.get_executor(), stop, 5ms,
         [&] {
             ++looks;
             wall += looks == 1 ? -500h : 503h;
@@ -153,7 +152,7 @@ BOOST_AUTO_TEST_CASE(alarms_go_by_the_wall_clock_too)
         co_await clock.wait(2h, rotation);
         stop.request();
     };
-    boost::asio::co_spawn(context, clock.run(stop), boost::asio::detached);
+    boost::asio::co_spawn(context, clock.run(), boost::asio::detached);
     boost::asio::co_spawn(context, wait(), boost::asio::detached);
     context.run();
     BOOST_TEST(looks >= 2);
@@ -166,13 +165,13 @@ BOOST_AUTO_TEST_CASE(a_clock_that_was_set_back_delays_nobody)
     io::stop_event stop(context.get_executor());
     auto wall = timers::wall::time_point() + 1000h;
     timers clock(
-        context.get_executor(), 1h, [] {}, [&] { return wall; });
+        context.get_executor(), stop, 1h, [] {}, [&] { return wall; });
     io::async_event rotation(context.get_executor());
     const auto wait = [&]() -> io::awaitable<void> {
         co_await clock.wait(20ms, rotation);
         stop.request();
     };
-    boost::asio::co_spawn(context, clock.run(stop), boost::asio::detached);
+    boost::asio::co_spawn(context, clock.run(), boost::asio::detached);
     boost::asio::co_spawn(context, wait(), boost::asio::detached);
     context.poll();
     wall -= 500h;

@@ -484,8 +484,10 @@ class Published:
 def footprint(directory):
     found = {}
     for path in sorted(pathlib.Path(directory).rglob("*")):
+        if path.name.endswith(("-wal", "-shm")):  # SQLite's log and index come and go
+            continue
         status = path.lstat()
-        if path.name == "private":  # SQLite's log and index come and go in it
+        if path.name == "private":  # they do so in it
             found[str(path.relative_to(directory))] = (status.st_ino, oct(status.st_mode))
             continue
         found[str(path.relative_to(directory))] = (status.st_ino, status.st_mtime_ns, oct(status.st_mode))

@@ -21,6 +21,7 @@ from harness import Agent, Simulator, UnixConnection, wait_until
 
 QUICK = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 KILL_AFTER = 5  # seconds that a stop may take
+EXCHANGE = 120  # seconds, while a single-use token is being exchanged
 
 
 class DaemonCase(unittest.TestCase):
@@ -198,7 +199,84 @@ class EditTest(DaemonCase):
         wait_until(lambda: not [u for u in self.platform.users() if u["consumer_group"] == "one"])
 
 
+    def test_a_file_that_is_being_written(self):
+        """Neither the tick nor a verb acts on half of an edit: its second user would be removed."""
+        self.add_user(self.web, "two")
+        for user in self.web.settings["exposures"][0]["users"]:
+            user["rotation"] = {"retire_after": "0s"}
+        self.web.write_config()
+        self.start(self.web, {"WATCHDOG_USEC": "400000"})  # ticks five times a second
+        self.converged(self.web, "one", "two")
+        self.settled(self.web)
+        users = self.web.settings["exposures"][0]["users"]
+        self.web.settings["exposures"][0]["users"] = users[:1]
+        half = harness.to_yaml(self.web.settings)
+        self.web.settings["exposures"][0]["users"] = users
+        with open(self.web.config_file, "w", encoding="utf-8") as writer, \
+                concurrent.futures.ThreadPoolExecutor() as pool:
+            writer.write(half)
+            writer.flush()
+            verb = pool.submit(self.web.run, "reconcile")
+            time.sleep(1.5)  # ticks, and the verb, which has nothing to wait for
+            self.assertFalse(verb.done())
+            self.assertEqual(len(self.platform.users()), 2)
+            writer.seek(0)
+            writer.truncate()
+            writer.write(harness.to_yaml(self.web.settings))
+            writer.close()
+            verb.result()
+        self.ready(self.web)
+        self.assertEqual(len(self.platform.users()), 2)
+        self.assertEqual([u["state"] for u in self.web.json("status")["users"]], ["valid", "valid"])
+
+    def test_an_edit_during_the_start(self):
+        """Before, while or after the start reads the file: nobody can tell, and nothing is lost."""
+        for number in range(5):
+            daemon = self.web.start("run")
+            self.addCleanup(self.stop, daemon)
+            time.sleep(0.01 * number)
+            self.add_user(self.web, f"u{number}")
+            self.web.write_config()
+            self.converged(self.web, f"u{number}")
+            self.stop(daemon)
+
+
 class StopTest(DaemonCase):
+    def test_second_signal_ends_at_once(self):
+        """The first one waits for the answer to the refresh, which is worth a login."""
+        agent = self.agent(users=["one"])
+        self.platform.expire_tokens()
+        self.platform.fault(operation="token", hang="before")
+        self.platform.clear_requests()
+        daemon = self.start(agent)
+        wait_until(lambda: "token" in self.platform.operations())
+        daemon.send_signal(signal.SIGTERM)
+        self.says(agent, "info: stopping")
+        daemon.send_signal(signal.SIGTERM)
+        self.assertEqual(daemon.wait(KILL_AFTER), -signal.SIGTERM)
+        self.platform.clear_faults()
+
+    def test_hangup_during_the_start(self):
+        for _ in range(5):
+            agent = self.agent(users=["one"])
+            daemon = agent.start("run")
+            self.addCleanup(self.stop, daemon)
+            status = pathlib.Path(f"/proc/{daemon.pid}/status")
+            handled = re.compile(r"^Sig(?:Ign|Cgt):.*[13579bdf]$", re.MULTILINE)  # SIGHUP is the lowest bit
+            wait_until(lambda: handled.search(status.read_text()))  # pylint: disable=cell-var-from-loop
+            daemon.send_signal(signal.SIGHUP)
+            self.converged(agent, "one")
+            self.assertIsNone(daemon.poll())
+
+    def test_stop_during_a_reload_of_the_listener(self):
+        agent = self.agent(users=["one"])
+        for number in range(10):
+            daemon = self.start(agent)
+            agent.settings["metrics"] = {"listen": f"unix:{agent.directory}/m{number}.sock"}
+            agent.write_config()
+            time.sleep(0.18 + 0.01 * number)  # about when the edit is taken for complete
+            self.stop(daemon)
+
     def test_stop_and_start_again(self):
         agent = self.agent(users=["one"])
         daemon = self.start(agent)
@@ -218,18 +296,31 @@ class StopTest(DaemonCase):
 
     def test_stop_while_the_platform_never_answers(self):
         """Its own kill timeout, in which the stop must be over, is in stop()."""
-        for operation in ("list_instances", "create_user", "token"):
+        for operation in ("list_instances", "create_user"):
             with self.subTest(operation):
                 agent = self.agent(users=["one"])
                 self.platform.clear_faults()
-                if operation == "token":
-                    self.platform.expire_tokens()
                 self.platform.fault(operation=operation, hang="before")
                 self.platform.clear_requests()
                 daemon = self.start(agent)
                 wait_until(lambda: operation in self.platform.operations())  # pylint: disable=cell-var-from-loop
                 self.stop(daemon)
         self.platform.clear_faults()
+
+    def test_stop_during_an_exchange(self):
+        """A refresh token that was sent is worth its answer: the stop waits for it, and for no longer."""
+        agent = self.agent(users=["one"])
+        self.platform.expire_tokens()
+        self.platform.fault(operation="token", hang="before")
+        self.platform.clear_requests()
+        daemon = self.start(agent)
+        wait_until(lambda: "token" in self.platform.operations())
+        daemon.send_signal(signal.SIGTERM)
+        self.says(agent, "info: stopping")
+        with self.assertRaises(subprocess.TimeoutExpired):
+            daemon.wait(KILL_AFTER)
+        self.platform.halt()
+        self.assertEqual(daemon.wait(EXCHANGE), 0)
 
     def test_stop_while_a_verb_is_at_work(self):
         agent = self.agent(users=["one"])
@@ -362,12 +453,12 @@ class LoginTest(DaemonCase):
     def test_login_while_running(self):
         agent = self.agent(users=["one"], login=False)
         self.start(agent)
-        self.says(agent, "log in first: exposure-agent login")
+        self.says(agent, "Not logged in. Run: exposure-agent login")
         self.ready(agent)
         self.assertEqual(self.platform.operations(), [])
         agent.login()
         self.converged(agent, "one")
-        self.assertEqual(self.log(agent).count("error: log in first"), 1)
+        self.assertEqual(self.log(agent).count("error: Not logged in."), 1)
         self.assertEqual(self.ask(agent, "GET", "/status.json").json["login"], "ok")
 
     def test_logout_while_running(self):
@@ -400,6 +491,22 @@ class OneShotTest(DaemonCase):
         self.assertIn(f"sudo -u {owner}", checks["state directory"]["remedy"])
         self.assertEqual(checks["platform"]["verdict"], "failed")
         self.assertEqual(harness.footprint(agent.state_dir), before)
+        self.assertEqual({path.lstat().st_uid for path in agent.state_dir.rglob("*")}, {65534})
+
+    def test_timeout_bounds_a_hook(self):
+        agent = self.agent(users=[{"name": "one", "consumer_group": "one", "hooks": [
+            {"command": ["/bin/sleep", "100"], "timeout": "200s"}]}])
+        began = time.monotonic()
+        agent.run("reconcile", "--timeout", "3s", expect=1)
+        self.assertLess(time.monotonic() - began, 60)
+
+    def test_timeout_bounds_a_daemon_that_hangs(self):
+        agent = self.agent(users=["one"])
+        daemon = self.start(agent)
+        self.converged(agent, "one")
+        daemon.send_signal(signal.SIGSTOP)
+        self.addCleanup(daemon.send_signal, signal.SIGCONT)
+        self.assertIn("gave no answer", agent.run("reconcile", "--timeout", "1s").stderr)
 
     def test_two_one_shots(self):
         """Without a daemon, the second of two that change something gives up at once."""

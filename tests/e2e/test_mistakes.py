@@ -277,8 +277,7 @@ class MistakesTest(unittest.TestCase):
         agent = harness.Agent(self.platform, users=["siem"])
         self.addCleanup(agent.remove)
         agent.run("reconcile", expect=0)
-        (key,) = agent.state_dir.glob("private/users/logs/siem/*/key.pem")
-        key.unlink()
+        agent.change_state("DELETE FROM generations")
         checks = {c["name"]: c for c in agent.json("doctor", expect=1)["checks"]}
         self.assertIn("missing or damaged", checks["logs/siem: private store"]["evidence"])
         self.assertIn("exposure-agent rotate logs/siem", checks["logs/siem: private store"]["remedy"])

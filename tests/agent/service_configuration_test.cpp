@@ -1,5 +1,9 @@
-#include "agent/service/file_places.hpp"
+#include "agent/service/configuration.hpp"
 
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/detached.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/test/unit_test.hpp>
 
 #include <filesystem>
@@ -26,7 +30,7 @@ using names = std::set<std::string>;
 
 }  // namespace
 
-BOOST_AUTO_TEST_SUITE(service_file_places)
+BOOST_AUTO_TEST_SUITE(service_configuration)
 
 BOOST_AUTO_TEST_CASE(a_plain_file_shows_in_its_directory)
 {
@@ -77,6 +81,65 @@ BOOST_AUTO_TEST_CASE(an_edit_in_place_changes_the_facts)
     BOOST_TEST((before == service::facts_of(file)));
     std::ofstream(file) << "version: 1 # edited\n";
     BOOST_TEST((before != service::facts_of(file)));
+}
+
+// What the program started with may have been edited before anybody watched.
+BOOST_AUTO_TEST_CASE(the_first_look_is_an_edit)
+{
+    const scratch here;
+    std::ofstream(here.root / "agent.yaml") << "version: 1\n";
+    boost::asio::io_context context;
+    int edits = 0;
+    service::file_watch watch(context.get_executor(), here.root / "agent.yaml", [&] { ++edits; });
+    BOOST_TEST(watch.look() == 1U);
+    BOOST_TEST(watch.look() == 1U);
+    std::ofstream(here.root / "agent.yaml") << "version: 1 # edited\n";
+    BOOST_TEST(watch.look() == 2U);
+    BOOST_TEST(edits == 2);
+}
+
+BOOST_AUTO_TEST_CASE(a_file_settles_when_its_writer_closes_it)
+{
+    const scratch here;
+    const auto file = here.root / "agent.yaml";
+    std::ofstream(file) << "version: 1\n";
+    boost::asio::io_context context;
+    io::stop_event stop(context.get_executor());
+    service::file_watch watch(context.get_executor(), file, [] {});
+    std::ofstream writer(file);
+    writer << "half of" << std::flush;
+    bool settled = false;
+    const auto wait = [&]() -> io::awaitable<void> {
+        co_await watch.settled(stop);
+        settled = true;
+    };
+    boost::asio::co_spawn(context, wait(), boost::asio::detached);
+    context.run_for(4 * service::debounce::quiet);
+    BOOST_TEST(!settled);
+    writer << " it\n";
+    writer.close();
+    context.run();
+    BOOST_TEST(settled);
+}
+
+BOOST_AUTO_TEST_CASE(a_stop_waits_for_no_writer)
+{
+    const scratch here;
+    const auto file = here.root / "agent.yaml";
+    boost::asio::io_context context;
+    io::stop_event stop(context.get_executor());
+    service::file_watch watch(context.get_executor(), file, [] {});
+    std::ofstream writer(file);
+    writer << "half of" << std::flush;
+    bool settled = false;
+    const auto wait = [&]() -> io::awaitable<void> {
+        co_await watch.settled(stop);
+        settled = true;
+    };
+    boost::asio::co_spawn(context, wait(), boost::asio::detached);
+    boost::asio::post(context, [&] { stop.request(); });
+    context.run();
+    BOOST_TEST(settled);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

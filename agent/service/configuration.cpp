@@ -1,0 +1,217 @@
+#include "agent/service/configuration.hpp"
+
+#include "agent/io/async.hpp"
+#include "agent/io/log.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace service {
+namespace {
+
+constexpr int most_links = 40;  // as path_resolution(7)
+constexpr auto quiet = boost::asio::as_tuple(boost::asio::use_awaitable);
+constexpr std::uint32_t interest = IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE |
+                                   IN_DELETE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
+
+// A writer that has not written for that long is taken for finished, although it did not close the file.
+constexpr auto longest_pause = std::chrono::minutes(10);
+constexpr auto look_again = std::chrono::milliseconds(50);
+
+std::int64_t nanoseconds(const timespec& at)
+{
+    return static_cast<std::int64_t>(at.tv_sec) * 1'000'000'000 + at.tv_nsec;
+}
+
+// The name of what cannot be changed while the daemon runs; empty: all of it can.
+std::string bound_to_start(const policy::desired_state& before, const policy::desired_state& after)
+{
+    if (before.state_dir != after.state_dir)
+        return "state_dir (" + before.state_dir + ", now " + after.state_dir + ")";
+    if (before.owner != after.owner) return "owner";
+    const bool external = before.identity.access_token || after.identity.access_token;
+    if (external && before.identity != after.identity) return "identity.access_token";
+    return "";
+}
+
+}  // namespace
+
+std::map<std::filesystem::path, std::set<std::string>> places_of(const std::filesystem::path& file)
+{
+    namespace fs = std::filesystem;
+    std::map<fs::path, std::set<std::string>> places;
+    std::error_code error;
+    auto rest = fs::absolute(file, error);
+    for (int links = 0; links < most_links; ++links) {
+        fs::path here = "/";
+        fs::path target;
+        auto part = rest.begin();
+        for (++part; part != rest.end(); ++part) {
+            if (*part == "..") {
+                here = here.parent_path();
+                continue;
+            }
+            if (part->empty() || *part == ".") continue;
+            const auto next = here / *part;
+            const bool last = std::next(part) == rest.end();
+            target = fs::read_symlink(next, error);
+            if (last || !error) places[here].insert(part->native());
+            if (!error) break;
+            here = next;
+        }
+        if (part == rest.end()) break;
+        auto onward = target.is_absolute() ? target : here / target;
+        for (++part; part != rest.end(); ++part)
+            onward /= *part;
+        rest = std::move(onward);
+    }
+    return places;
+}
+
+std::optional<file_facts> facts_of(const std::filesystem::path& file)
+{
+    struct stat status {};
+    if (::stat(file.c_str(), &status) != 0) return std::nullopt;
+    return file_facts{.device = status.st_dev,
+                      .inode = status.st_ino,
+                      .size = status.st_size,
+                      .mode = status.st_mode,
+                      .owner = status.st_uid,
+                      .modified_ns = nanoseconds(status.st_mtim),
+                      .changed_ns = nanoseconds(status.st_ctim)};
+}
+
+void debounce::happened(time_point now)
+{
+    if (!due_) first_ = now;
+    due_ = std::min<time_point>(now + quiet, first_ + longest);
+}
+
+file_watch::file_watch(boost::asio::any_io_executor executor, std::filesystem::path file,
+                       std::function<void()> changed)
+    : file_(std::move(file)), changed_(std::move(changed)), events_(executor)
+{
+    if (const int fd = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC); fd >= 0) {
+        events_.assign(fd);
+    } else {
+        io::log(io::severity::warning,
+                std::string("edits of the configuration are noticed within a minute only: ") +
+                    std::strerror(errno) + "; see inotify(7), limits");
+    }
+    watch_places();
+}
+
+void file_watch::watch_places()
+{
+    if (!events_.is_open()) return;
+    std::map<int, std::set<std::string>> now;
+    for (auto& [directory, names] : places_of(file_)) {
+        const int watch = ::inotify_add_watch(events_.native_handle(), directory.c_str(), interest);
+        if (watch >= 0) now[watch].merge(names);
+    }
+    for (const auto& [watch, names] : names_)
+        if (!now.contains(watch)) ::inotify_rm_watch(events_.native_handle(), watch);
+    if (now != names_) written_at_.reset();  // the writer's close may be in a directory that was replaced
+    names_ = std::move(now);
+}
+
+// Reads all events there are. True when one is about the way to the file.
+bool file_watch::read_events()
+{
+    if (!events_.is_open()) return false;
+    alignas(inotify_event) std::array<char, 16 << 10> buffer{};
+    bool ours = false;
+    for (;;) {
+        const auto size = ::read(events_.native_handle(), buffer.data(), buffer.size());
+        if (size <= 0) return ours;
+        for (std::size_t at = 0; at < static_cast<std::size_t>(size);) {
+            inotify_event event{};
+            std::memcpy(&event, &buffer.at(at), sizeof event);
+            const char* name = event.len > 0 ? &buffer.at(at + sizeof event) : "";
+            at += sizeof event + event.len;
+            const auto watched = names_.find(event.wd);
+            const bool of_directory =
+                *name == '\0' && (event.mask & (IN_DELETE_SELF | IN_MOVE_SELF | IN_Q_OVERFLOW));
+            if (!of_directory && (watched == names_.end() || !watched->second.contains(name))) continue;
+            ours = true;
+            if (event.mask & IN_MODIFY)
+                written_at_ = clock::now();
+            else if (!(event.mask & IN_ATTRIB))
+                written_at_.reset();
+        }
+    }
+}
+
+bool file_watch::is_being_written(clock::time_point now) const
+{
+    return written_at_ && now - *written_at_ < longest_pause;
+}
+
+std::uint64_t file_watch::look()
+{
+    watch_places();
+    read_events();
+    auto now = facts_of(file_);
+    if (edits_ > 0 && now == seen_) return edits_;
+    seen_ = now;
+    touch();
+    return edits_;
+}
+
+void file_watch::touch()
+{
+    ++edits_;
+    burst_.happened(clock::now());
+    changed_();
+}
+
+io::awaitable<void> file_watch::settled(io::stop_event& stop)
+{
+    for (;;) {
+        look();
+        const auto now = clock::now();
+        if (!is_being_written(now) && (!burst_.due() || now >= *burst_.due())) break;
+        if (const auto slept = co_await io::sleep_for(look_again, stop); !slept) co_return;
+    }
+    burst_.done();
+}
+
+io::awaitable<void> file_watch::run(io::stop_event& stop)
+{
+    if (!events_.is_open()) co_return;
+    const auto subscription = stop.on_request([this] {
+        boost::system::error_code ignored;
+        events_.cancel(ignored);
+    });
+    while (!stop.requested()) {
+        const auto [error] =
+            co_await events_.async_wait(boost::asio::posix::stream_descriptor::wait_read, quiet);
+        if (error || stop.requested()) co_return;
+        if (read_events()) look();
+    }
+}
+
+edit edit_of(const policy::desired_state& in_force, config::outcome read)
+{
+    edit result;
+    for (const auto& mistake : read.mistakes)
+        result.mistakes.push_back(config::to_string(mistake));
+    for (const auto& warning : read.warnings)
+        result.warnings.push_back(config::to_string(warning));
+    if (!read.state || *read.state == in_force) return result;
+    if (const auto what = bound_to_start(in_force, *read.state); !what.empty())
+        result.restart =
+            what + " changed, which needs a restart; until then the configuration before stays in force";
+    else
+        result.desired = std::make_shared<const policy::desired_state>(std::move(*read.state));
+    return result;
+}
+
+}  // namespace service

@@ -1,0 +1,103 @@
+#pragma once
+
+#include "agent/io/stop_event.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+
+#include <chrono>
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+
+// The daemon's tasks: one gate that starts them and knows when all have ended, one timer that wakes them.
+
+namespace service {
+
+// The stopping gate. After a stop was requested nothing starts any more, and ended() returns once everything
+// that was started has ended, by whatever way.
+class task_group {
+public:
+    // The stop outlives it; the tasks' owners outlive the io_context's run.
+    task_group(boost::asio::any_io_executor, io::stop_event&);
+
+    // False: a stop was requested, and nothing was started. An exception is logged and requests a stop.
+    bool start(std::string name, io::awaitable<void> work);
+
+    // Until every task has ended. Not to be called from one of them.
+    io::awaitable<void> ended();
+
+    bool stopping() const noexcept { return stop_.requested(); }
+    boost::asio::any_io_executor executor() const { return executor_; }
+    io::stop_event& stop() const noexcept { return stop_; }
+
+private:
+    struct state;
+
+    boost::asio::any_io_executor executor_;
+    io::stop_event& stop_;
+    std::shared_ptr<state> state_;  // shared with the tasks: frames may be destroyed after this
+};
+
+// One timer for everything that waits in the daemon, so that a quiet one wakes up once or twice a minute,
+// however much waits. At each wake-up the wall clock is looked at: time that passed while the machine slept
+// counts, a clock that was set back does not make anything wait longer.
+class timers {
+public:
+    using wall = std::chrono::system_clock;
+
+    // Wakes up at least every `slice` and calls `at_each` then. A test brings its own wall clock.
+    timers(boost::asio::any_io_executor, io::stop_event&, std::chrono::milliseconds slice,
+           std::function<void()> at_each, std::function<wall::time_point()> wall_now = wall::now);
+
+    // Until that much time has passed, the event is set, or a stop is requested.
+    io::awaitable<void> wait(std::chrono::milliseconds, io::async_event&);
+
+    // Runs until the stop.
+    io::awaitable<void> run();
+
+private:
+    using steady = std::chrono::steady_clock;
+
+    struct entry {
+        steady::time_point steady_due;
+        wall::time_point wall_due;
+        io::async_event* event;
+    };
+
+    bool is_over(const entry&) const;
+    steady::time_point next() const;
+    void wake_all();
+
+    boost::asio::steady_timer timer_;
+    io::stop_event& stop_;
+    std::chrono::milliseconds slice_;
+    std::function<void()> at_each_;
+    std::function<wall::time_point()> wall_now_;
+    std::list<entry> waiting_;
+    io::stop_event::subscription on_stop_;
+};
+
+// Work that is done again and again: after the time that it asked for, or as soon as it is woken.
+class periodic_task {
+public:
+    // Returns how long to wait before the next time.
+    using round = std::function<io::awaitable<std::chrono::milliseconds>()>;
+
+    // All of it outlives the group's tasks.
+    periodic_task(task_group&, timers&, std::string name, round);
+
+    void start(std::chrono::milliseconds delay = {});
+    void wake() { wake_.set(); }
+
+private:
+    io::awaitable<void> run(std::chrono::milliseconds delay);
+
+    task_group& group_;
+    timers& timers_;
+    std::string name_;
+    round round_;
+    io::async_event wake_;
+};
+
+}  // namespace service
