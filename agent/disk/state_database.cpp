@@ -415,10 +415,13 @@ io::task<void> state_database::commit(change what)
     // at once
     const auto start = [&](auto handler) {
         auto resume = std::make_shared<decltype(handler)>(std::move(handler));
-        submit(std::move(what), [resume = std::move(resume),
+        // posted by way of the plain executor: a copy of the guard's counts as work, and would end here
+        submit(std::move(what), [resume = std::move(resume), executor,
                                  work = asio::make_work_guard(executor)](result<void> done) mutable {
-            const auto loop = work.get_executor();
-            asio::post(loop, [resume = std::move(resume), work = std::move(work), done] { (*resume)(done); });
+            auto back = [resume = std::move(resume), work = std::move(work), done = std::move(done)] {
+                (*resume)(done);
+            };
+            asio::post(executor, std::move(back));
         });
     };
     co_return co_await asio::async_initiate<const asio::use_awaitable_t<>, void(result<void>)>(
