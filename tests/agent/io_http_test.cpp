@@ -284,9 +284,9 @@ BOOST_AUTO_TEST_CASE(answers_that_cannot_be_believed)
         {"two lengths", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nok!",
          errc::bad_answer, "not HTTP"},
         {"announced too large", "HTTP/1.1 200 OK\r\nContent-Length: 99999999999\r\n\r\n", errc::bad_answer,
-         "larger than 16 MiB"},
+         "larger than 4 MiB"},
         {"grows too large", "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1000001\r\n" + large,
-         errc::bad_answer, "larger than 16 MiB"},
+         errc::bad_answer, "larger than 4 MiB"},
         {"large header", "HTTP/1.1 200 OK\r\nX: " + std::string(policy::limits::response_header_bytes, 'x'),
          errc::bad_answer, "larger than 64 KiB"},
     };
