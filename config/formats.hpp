@@ -1,6 +1,7 @@
 #pragma once
 
-#include "config/tree.hpp"
+#include "config/yaml.hpp"
+#include "policy/desired.hpp"
 
 #include <span>
 #include <string>
@@ -17,6 +18,8 @@ struct format {
     int least = 0;                  // of a number; in seconds of a duration
     int most = 0;
     std::span<const char* const> words = {};
+    std::string (*canonical)(const std::string&) =
+        nullptr;  // of a valid text: without slashes at its end, and the like
 };
 
 namespace formats {
@@ -40,8 +43,9 @@ extern const format path;
 extern const format directory;  // a path that is not /
 
 // Addresses
-extern const format https_url;  // http for loopback only
-extern const format api_url;    // https_url without /api/v1, which is appended
+extern const format https_url;     // http for loopback only
+extern const format redirect_url;  // https_url, as it is registered
+extern const format api_url;       // https_url without /api/v1, which is appended
 extern const format proxy_url;
 extern const format webhook_url;  // https_url that may have a query
 extern const format brokers;
@@ -59,14 +63,10 @@ extern const format duration_or_none;  // at least 0s
 extern const format lead;
 extern const format mode;
 
-// Words
-extern const format key_type;
-extern const format variant;
-extern const format strategy;
-extern const format file_format;
-extern const format csr_encoding;
-extern const format group_fields;
-extern const format values_format;
+// One of the words of an enum
+std::string word_fault(const node&, const format&);
+template <class E>
+inline constexpr format word = {.fault = word_fault, .words = policy::words_of<E>};
 
 }  // namespace formats
 }  // namespace config

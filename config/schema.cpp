@@ -1,6 +1,5 @@
-#include "config/schema.hpp"
-
 #include "config/keys.hpp"
+#include "config/parse.hpp"
 
 #include <set>
 #include <string_view>
@@ -22,9 +21,9 @@ std::string json(std::string_view text)
     return escaped + "\"";
 }
 
-std::string member(const char* key, const std::string& value)
+std::string member(const char* name, const std::string& value)
 {
-    return json(key) + ":" + value;
+    return json(name) + ":" + value;
 }
 
 std::string joined(const std::vector<std::string>& parts)
@@ -75,39 +74,40 @@ std::string type_of(const format& value)
            member("pattern", json("(" + std::string(value.pattern) + ")|" + variable_pattern));
 }
 
-std::string value_of(const field& f)
+std::string value_of(const key& f)
 {
     if (f.inner) return member("$ref", json("#/definitions/" + std::string(f.inner->id)));
     return type_of(*f.value);
 }
 
-std::string property(const field& f)
+std::string property(const key& f)
 {
     std::vector<std::string> members = {member("description", json(f.about))};
     switch (f.shape) {
-        case field::form::one:
+        case key::form::one:
             // draft-07 ignores what stands beside a $ref
             members.push_back(f.inner ? member("allOf", array({object({value_of(f)})})) : value_of(f));
             break;
-        case field::form::list:
+        case key::form::list:
             members.push_back(member("type", json("array")));
             members.push_back(member("items", object({value_of(f)})));
             break;
-        case field::form::names:
+        case key::form::names:
             members.push_back(member("type", json("object")));
             members.push_back(member("minProperties", "1"));
             members.push_back(member("additionalProperties", object({value_of(f)})));
             break;
     }
-    if (f.fallback) members.push_back(member("default", f.fallback));
+    if (const auto fallback = f.fallback ? f.fallback() : std::string(); !fallback.empty())
+        members.push_back(member("default", fallback));
     return member(f.name, object(members));
 }
 
 std::vector<std::string> members_of(const section& in)
 {
     std::vector<std::string> properties, required, choices;
-    for (std::size_t i = 0; i < in.fields.size(); ++i) {
-        const auto& f = in.fields[i];
+    for (std::size_t i = 0; i < in.keys.size(); ++i) {
+        const auto& f = in.keys[i];
         properties.push_back(property(f));
         if (f.required) required.push_back(json(f.name));
         if (i < in.choices) choices.push_back(object({member("required", array({json(f.name)}))}));
@@ -122,7 +122,7 @@ std::vector<std::string> members_of(const section& in)
 
 void define(const section& in, std::set<std::string>& done, std::vector<std::string>& definitions)
 {
-    for (const auto& f : in.fields) {
+    for (const auto& f : in.keys) {
         if (!f.inner || !done.insert(f.inner->id).second) continue;
         definitions.push_back(member(f.inner->id, object(members_of(*f.inner))));
         define(*f.inner, done, definitions);

@@ -5,6 +5,7 @@
 #include "agent/deploy/spool_drain.hpp"
 #include "agent/disk/state_database.hpp"
 #include "agent/service/daemon.hpp"
+#include "agent/service/read_configuration.hpp"
 #include "policy/exit_code.hpp"
 
 #include <boost/json.hpp>
@@ -93,7 +94,7 @@ int run_daemon(const globals& common, const run_options& options)
     const auto spool =
         options.deploy == "unit" ? std::filesystem::path(options.spool_directory) : std::filesystem::path();
     const auto done = service::run(std::move(desired), {.config_file = common.config,
-                                                        .environment = config::this_process(),
+                                                        .environment = service::this_host(),
                                                         .spool = spool,
                                                         .version = EXPOSURE_AGENT_VERSION});
     return done ? policy::exit_code::done : report_failure(done.error());

@@ -1,9 +1,8 @@
 #include "agent/cli/output.hpp"
 #include "agent/cli/verbs.hpp"
 #include "agent/io/log_format.hpp"
-#include "agent/service/host_check.hpp"
-#include "config/load.hpp"
-#include "config/schema.hpp"
+#include "agent/service/read_configuration.hpp"
+#include "config/parse.hpp"
 #include "policy/about.hpp"
 #include "policy/exit_code.hpp"
 
@@ -17,7 +16,7 @@ namespace {
 using boost::json::array;
 using boost::json::object;
 
-array listed(const std::vector<config::mistake>& mistakes)
+array listed(const std::vector<config::diagnostic>& mistakes)
 {
     array list;
     for (const auto& m : mistakes)
@@ -37,19 +36,19 @@ std::size_t count_users(const policy::desired_state& state)
 
 int check(const globals& common)
 {
-    auto loaded = config::load(common.config, config::this_process());
+    auto loaded = service::read_configuration(common.config, service::this_host());
     auto missing = service::host_warnings(loaded, common.config);
     loaded.warnings.insert(loaded.warnings.end(), missing.begin(), missing.end());
     if (common.json) {
         print_json({{"schema", "exposure-agent.check/v1"},
                     {"ok", loaded.state.has_value()},
-                    {"mistakes", listed(loaded.mistakes)},
+                    {"mistakes", listed(loaded.errors)},
                     {"warnings", listed(loaded.warnings)}});
         return loaded.state ? policy::exit_code::done : policy::exit_code::configuration;
     }
     for (const auto& warning : loaded.warnings)
         std::cerr << io::printable(config::to_string(warning)) << " (warning)\n";
-    for (const auto& mistake : loaded.mistakes)
+    for (const auto& mistake : loaded.errors)
         std::cout << io::printable(config::to_string(mistake)) << "\n";
     if (!loaded.state) return policy::exit_code::configuration;
     std::cout << common.config << ": ok (" << policy::count(loaded.state->exposures.size(), "exposure")

@@ -1,7 +1,8 @@
 #include "agent/cli/completion.hpp"
 
 #include "agent/cli/verbs.hpp"
-#include "config/load.hpp"
+#include "agent/service/read_configuration.hpp"
+#include "config/parse.hpp"
 
 #include <CLI/CLI.hpp>
 
@@ -130,7 +131,7 @@ position read(const CLI::App& root, const std::vector<std::string>& words)
 
 void add_names(std::vector<candidate>& into, const std::string& file, bool users)
 {
-    const auto loaded = config::load(file, config::this_process());
+    const auto loaded = service::read_configuration(file, service::this_host());
     if (!loaded.state) return;
     for (const auto& exposure : loaded.state->exposures) {
         if (!users) into.push_back({exposure.name, exposure.tenant});

@@ -286,13 +286,13 @@ io::awaitable<void> check_broker(service::application& app, policy::desired_expo
             continue;
         }
         deploy::proof_request request{.exposure = exposure.name,
-                                            .user = want.name,
-                                            .broker = exposure.broker,
-                                            .broker_ca_file = exposure.broker_ca_file,
-                                            .topic = exposure.topic,
-                                            .consumer_group = want.consumer_group,
-                                            .key_pem = std::move(*key),
-                                            .certificate_pem = std::move(*certificate)};
+                                      .user = want.name,
+                                      .broker = exposure.broker,
+                                      .broker_ca_file = exposure.broker_ca_file,
+                                      .topic = exposure.topic,
+                                      .consumer_group = want.consumer_group,
+                                      .key_pem = std::move(*key),
+                                      .certificate_pem = std::move(*certificate)};
         const auto answer = co_await probe.ask(std::move(request));
         if (answer && answer->verdict == deploy::proof_verdict::accepted)
             into.push_back({name.text() + ": broker", verdict::ok, answer->evidence, ""});
@@ -321,7 +321,8 @@ void check_store(const policy::stored_state& stored, diagnoses& into)
         if (current && !current->key_on_disk)
             into.push_back({name.text() + ": private store", verdict::failed,
                             "the private key of generation " + current->id + " is missing or damaged",
-                            "run: exposure-agent rotate " + name.text()});
+                            "the next pass issues a new certificate by itself; for one now, run: "
+                            "exposure-agent reconcile"});
     }
 }
 

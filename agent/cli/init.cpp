@@ -6,7 +6,8 @@
 #include "agent/disk/read_file.hpp"
 #include "agent/io/log_format.hpp"
 #include "agent/platform/token_endpoint.hpp"
-#include "config/load.hpp"
+#include "agent/service/read_configuration.hpp"
+#include "config/parse.hpp"
 #include "crypto/secret.hpp"
 #include "policy/exit_code.hpp"
 #include "policy/limits.hpp"
@@ -90,7 +91,7 @@ init_options filled(init_options o)
 
 config::outcome parsed(const init_options& o)
 {
-    return config::parse(render(filled(o)), "init", config::this_process());
+    return config::parse(render(filled(o)), "init", service::this_host());
 }
 
 // Why one answer is wrong; empty: it is not.
@@ -99,7 +100,7 @@ std::string mistake_in(std::string init_options::*which, const std::string& answ
     init_options alone;
     alone.*which = answer;
     const auto outcome = parsed(alone);
-    return outcome.mistakes.empty() ? "" : outcome.mistakes.front().text;
+    return outcome.errors.empty() ? "" : outcome.errors.front().text;
 }
 
 // Tries
@@ -159,12 +160,12 @@ policy::result<void> try_client(const init_options& o, const crypto::secret& typ
 // Typed without an echo.
 crypto::secret read_hidden(const std::string& prompt)
 {
-    std::cerr << prompt << ": " << std::flush;
     termios before{};
     const bool known = ::tcgetattr(STDIN_FILENO, &before) == 0;
     auto hidden = before;
     hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
     if (known) ::tcsetattr(STDIN_FILENO, TCSANOW, &hidden);
+    std::cerr << prompt << ": " << std::flush;  // not before: who answers at once would be echoed
     std::string line;
     std::getline(std::cin, line);
     if (known) ::tcsetattr(STDIN_FILENO, TCSANOW, &before);
@@ -354,7 +355,7 @@ int init(const globals& common, const init_options& given)
     if (!answers) return report_failure(answers.error());
     if (auto written = write_all(*answers, questions.typed_secret()); !written)
         return report_failure(written.error());
-    const auto loaded = config::load(answers->output, config::this_process());
+    const auto loaded = service::read_configuration(answers->output, service::this_host());
     for (const auto& warning : loaded.warnings)
         std::cerr << io::printable(config::to_string(warning)) << " (warning)\n";
     say_what_is_next(*answers, !questions.typed_secret().empty());

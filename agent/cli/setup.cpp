@@ -5,8 +5,9 @@
 #include "agent/io/log_format.hpp"
 #include "agent/service/control_client.hpp"
 #include "agent/service/operations.hpp"
-#include "config/load.hpp"
-#include "config/scalars.hpp"
+#include "agent/service/read_configuration.hpp"
+#include "config/parse.hpp"
+#include "config/values.hpp"
 #include "policy/exit_code.hpp"
 #include "policy/nearest.hpp"
 
@@ -233,10 +234,10 @@ int run_here(const globals& common, std::shared_ptr<const policy::desired_state>
 
 std::shared_ptr<const policy::desired_state> load_configuration(const globals& common)
 {
-    auto loaded = config::load(common.config, config::this_process());
+    auto loaded = service::read_configuration(common.config, service::this_host());
     for (const auto& warning : loaded.warnings)
         std::cerr << io::printable(config::to_string(warning)) << " (warning)\n";
-    for (const auto& mistake : loaded.mistakes)
+    for (const auto& mistake : loaded.errors)
         std::cerr << io::printable(config::to_string(mistake)) << "\n";
     if (!loaded.state) return nullptr;
     return std::make_shared<const policy::desired_state>(std::move(*loaded.state));

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "agent/io/stop_event.hpp"
-#include "config/load.hpp"
+#include "config/parse.hpp"
 #include "policy/desired.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>

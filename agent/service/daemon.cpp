@@ -12,6 +12,7 @@
 #include "agent/service/metrics_outlets.hpp"
 #include "agent/service/operations.hpp"
 #include "agent/service/pages.hpp"
+#include "agent/service/read_configuration.hpp"
 #include "agent/service/status_line.hpp"
 #include "policy/limits.hpp"
 
@@ -369,8 +370,9 @@ io::awaitable<config::outcome> daemon::read_configuration()
     for (;;) {
         co_await file_.settled(app_.stop());
         const auto edit = file_.look();
-        auto read = co_await io::offload(
-            app_.outputs(), [this] { return config::load(options_.config_file, options_.environment); });
+        auto read = co_await io::offload(app_.outputs(), [this] {
+            return service::read_configuration(options_.config_file, options_.environment);
+        });
         if (group_.stopping()) co_return read;
         if (file_.look() != edit) continue;
         edit_in_force_ = edit;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "config/environment.hpp"
+#include "config/reader.hpp"
 #include "policy/desired.hpp"
 #include "policy/result.hpp"
 

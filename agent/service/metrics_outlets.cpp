@@ -3,7 +3,7 @@
 #include "agent/disk/atomic_file.hpp"
 #include "agent/io/async.hpp"
 #include "agent/io/log.hpp"
-#include "config/addresses.hpp"
+#include "config/values.hpp"
 
 #include <string_view>
 #include <utility>

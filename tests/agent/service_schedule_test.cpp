@@ -212,7 +212,7 @@ BOOST_AUTO_TEST_CASE(an_edit_is_applied_when_it_changes_something)
 BOOST_AUTO_TEST_CASE(a_mistake_changes_nothing)
 {
     const auto edit = service::edit_of(
-        two_users(), {.mistakes = {{.file = "agent.yaml", .line = 3, .column = 5, .text = "unknown key"}}});
+        two_users(), {.errors = {{.file = "agent.yaml", .line = 3, .column = 5, .text = "unknown key"}}});
     BOOST_TEST(!edit.desired);
     BOOST_TEST(edit.mistakes == std::vector<std::string>{"agent.yaml:3:5: unknown key"},
                boost::test_tools::per_element());

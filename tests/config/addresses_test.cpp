@@ -1,4 +1,4 @@
-#include "config/addresses.hpp"
+#include "config/values.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,5 +1,4 @@
-#include "config/load.hpp"
-
+#include "config/parse.hpp"
 #include "sample.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -389,10 +388,10 @@ BOOST_AUTO_TEST_CASE(a_byte_order_mark_and_windows_lines_are_text)
 BOOST_AUTO_TEST_CASE(deep_nesting_is_a_mistake)
 {
     const auto result = parsed("a: " + std::string(20000, '['));
-    BOOST_REQUIRE(result.mistakes.size() == 1u);
-    BOOST_TEST((result.mistakes[0].text.find("nested deeper") != std::string::npos));
-    BOOST_TEST(result.mistakes[0].line == 1);
-    BOOST_TEST(result.mistakes[0].column < 40);  // found before the library reads it
+    BOOST_REQUIRE(result.errors.size() == 1u);
+    BOOST_TEST((result.errors[0].text.find("nested deeper") != std::string::npos));
+    BOOST_TEST(result.errors[0].line == 1);
+    BOOST_TEST(result.errors[0].column < 40);  // found before the library reads it
 }
 
 BOOST_AUTO_TEST_CASE(a_file_of_too_many_values_is_a_mistake)
@@ -401,8 +400,8 @@ BOOST_AUTO_TEST_CASE(a_file_of_too_many_values_is_a_mistake)
     for (int i = 0; i < 300000; ++i)
         many += "b,";
     const auto result = parsed(many + "]\n");
-    BOOST_REQUIRE(result.mistakes.size() == 1u);
-    BOOST_TEST((result.mistakes[0].text.find("too many values") != std::string::npos));
+    BOOST_REQUIRE(result.errors.size() == 1u);
+    BOOST_TEST((result.errors[0].text.find("too many values") != std::string::npos));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

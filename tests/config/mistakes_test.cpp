@@ -92,7 +92,7 @@ const std::vector<row> rows = {
 
     // Keys and types
     {"unknown key, a near one", top("recocile: {}\n"), {{3, 1, "did you mean `reconcile`?"}}},
-    {"unknown key, none near", top("zzz: 1\n"), {{3, 1, "unknown key \"zzz\"; there are version, owner"}}},
+    {"unknown key, none near", top("zzz: 1\n"), {{3, 1, "unknown key \"zzz\"; known keys: version, owner"}}},
     {"key of another level", user("    strategy: replace\n"), {{12, 5, "belongs under `rotation`"}}},
     {"name in defaults", top("defaults: {name: x}\n"), {{3, 12, "unknown key \"name\""}}},
     {"no value", top("owner:\nversion: 1\n"), {{3, 1, "`owner` has no value"}}},
@@ -117,51 +117,49 @@ const std::vector<row> rows = {
 
     // Numbers, booleans, durations, modes
     {"version", top("version: 2\n"), {{3, 10, "write 1"}}},
-    {"octal", top("network: {connections: 010}\n"), {{3, 24, "no plain decimal number"}}},
+    {"octal", top("network: {connections: 010}\n"), {{3, 24, "not a plain decimal number"}}},
     {"quoted number", top("network: {connections: '8'}\n"), {{3, 24, "without them"}}},
-    {"number out of range", top("network: {connections: 0}\n"), {{3, 24, "out of range; write 1 to 256"}}},
-    {"yes", top("reconcile: {prune: yes}\n"), {{3, 20, "\"yes\" is no boolean; write true or false"}}},
-    {"True", top("reconcile: {prune: True}\n"), {{3, 20, "is no boolean"}}},
+    {"number out of range", top("network: {connections: 0}\n"), {{3, 24, "out of range; use 1 to 256"}}},
+    {"yes", top("reconcile: {prune: yes}\n"), {{3, 20, "\"yes\" is not a boolean; use true or false"}}},
+    {"True", top("reconcile: {prune: True}\n"), {{3, 20, "is not a boolean"}}},
     {"quoted boolean", top("reconcile: {prune: 'true'}\n"), {{3, 20, "without them"}}},
-    {"no unit", top("reconcile: {interval: 15}\n"), {{3, 23, "15 has no unit; write for example 15s"}}},
-    {"no duration", top("reconcile: {interval: soon}\n"), {{3, 23, "\"soon\" is no duration"}}},
-    {"zero", top("reconcile: {interval: 0s}\n"), {{3, 23, "too short; write at least 1s"}}},
+    {"no unit", top("reconcile: {interval: 15}\n"), {{3, 23, "15 has no unit; use for example 15s"}}},
+    {"no duration", top("reconcile: {interval: soon}\n"), {{3, 23, "\"soon\" is not a valid duration"}}},
+    {"zero", top("reconcile: {interval: 0s}\n"), {{3, 23, "too short; use at least 1s"}}},
     {"eternity", top("reconcile: {interval: 9999w}\n"), {{3, 23, "too long"}}},
     {"lead without unit", user("    rotation: {renew_before: 33}\n"), {{12, 30, "33 has no unit"}}},
-    {"lead of everything", user("    rotation: {renew_before: 100%}\n"), {{12, 30, "write 1% to 99%"}}},
+    {"lead of everything", user("    rotation: {renew_before: 100%}\n"), {{12, 30, "use 1% to 99%"}}},
     {"lead of nothing", user("    rotation: {renew_before: 0s}\n"), {{12, 30, "at least 1s"}}},
-    {"mode of nine", user("    output: {mode: 0999}\n"), {{12, 20, "\"0999\" is no mode"}}},
+    {"mode of nine", user("    output: {mode: 0999}\n"), {{12, 20, "\"0999\" is not a valid mode"}}},
     {"mode for everyone", user("    output: {mode: \"0666\"}\n"), {{12, 20, "lets everyone write"}}},
     {"executable mode", user("    output: {mode: 0755}\n"), {{12, 20, "executable"}}},
-    {"mode without the owner",
-     user("    output: {mode: 0040}\n"),
-     {{12, 20, "keeps the owner from reading"}}},
+    {"mode without the owner", user("    output: {mode: 0040}\n"), {{12, 20, "does not let the owner read"}}},
 
     // Words and names
     {"key type", user("    key: rsa2048\n"), {{12, 10, "did you mean rsa-2048?"}}},
-    {"strategy", user("    rotation: {strategy: fast}\n"), {{12, 26, "write one of overlap, replace"}}},
+    {"strategy", user("    rotation: {strategy: fast}\n"), {{12, 26, "use one of overlap, replace"}}},
     {"format", user("    output: {formats: [pem, jks]}\n"), {{12, 29, "\"jks\" is not known"}}},
     {"no format", user("    output: {formats: []}\n"), {{12, 23, "`formats` is empty"}}},
-    {"csr encoding", exposure("  csr_encoding: base64\n"), {{7, 17, "write one of pem, der"}}},
-    {"owner", top("owner: a b\n"), {{3, 8, "\"a b\" is no owner"}}},
-    {"long owner", top("owner: " + std::string(65, 'a') + "\n"), {{3, 8, "is no owner"}}},
+    {"csr encoding", exposure("  csr_encoding: base64\n"), {{7, 17, "use one of pem, der"}}},
+    {"owner", top("owner: a b\n"), {{3, 8, "\"a b\" is not a valid owner"}}},
+    {"long owner", top("owner: " + std::string(65, 'a') + "\n"), {{3, 8, "is not a valid owner"}}},
     {"name that leaves",
      exposure("") + "- {name: .., variant: log, base_url: https://x, tenant: t, users: []}\n",
-     {{8, 10, "\"..\" is no name"}}},
+     {{8, 10, "\"..\" is not a valid name"}}},
     {"name with a line break",
      exposure("") + "- {name: \"a\\nb\", variant: log, base_url: https://x, tenant: t, users: []}\n",
-     {{8, 10, "\"a\\x0ab\" is no name"}}},
+     {{8, 10, "\"a\\x0ab\" is not a valid name"}}},
     {"tenant",
      exposure("") + "- {name: f, variant: log, base_url: https://x, tenant: ../t, users: []}\n",
-     {{8, 56, "is no tenant"}}},
-    {"topic", exposure("  topic: a b\n"), {{7, 10, "is no topic"}}},
+     {{8, 56, "is not a valid tenant"}}},
+    {"topic", exposure("  topic: a b\n"), {{7, 10, "is not a valid topic"}}},
     {"contact",
      user("    output: {}\n  - {name: v, consumer_group: g, contact: soc}\n"),
-     {{13, 43, "is no e-mail"}}},
+     {{13, 43, "is not a valid e-mail"}}},
     {"line break in a text", user("    description: \"a\\nb\"\n"), {{12, 18, "line break"}}},
     {"marker in a text",
      user("    description: '[exposure-agent owner=x'\n"),
-     {{12, 18, "must not hold a marker"}}},
+     {{12, 18, "must not contain a marker"}}},
     {"missing keys of a user",
      exposure("  defaults: {key: ed25519}\n") +
          "- {name: f, variant: log, base_url: https://x, tenant: t, users: [{name: w}]}\n",
@@ -169,28 +167,28 @@ const std::vector<row> rows = {
     {"long common name",
      login + long_user,
      {{8, 11, "would have 65 characters, but 64 are allowed; shorten the name by 1"}}},
-    {"account", user("    output: {owner: 'a:b'}\n"), {{12, 21, "is no user or group"}}},
+    {"account", user("    output: {owner: 'a:b'}\n"), {{12, 21, "is not a valid user or group"}}},
 
     // Addresses
     {"http",
      exposure("") + "- {name: f, variant: log, base_url: http://les.example.com, tenant: t, users: []}\n",
      {{8, 37, "plain http is for loopback hosts only"}}},
-    {"ftp", top("catalog: {base_url: ftp://x}\n"), {{3, 21, "must begin with https://"}}},
-    {"no scheme", top("catalog: {base_url: catalog.example.com}\n"), {{3, 21, "is no address"}}},
-    {"query", top("catalog: {base_url: 'https://x.example.com/?a=b'}\n"), {{3, 21, "holds a ? or a #"}}},
+    {"ftp", top("catalog: {base_url: ftp://x}\n"), {{3, 21, "must start with https://"}}},
+    {"no scheme", top("catalog: {base_url: catalog.example.com}\n"), {{3, 21, "is not a valid address"}}},
+    {"query", top("catalog: {base_url: 'https://x.example.com/?a=b'}\n"), {{3, 21, "contains ? or #"}}},
     {"api/v1",
      exposure("") + "- {name: f, variant: log, base_url: https://x/api/v1/, tenant: t, users: []}\n",
      {{8, 37, "which is appended anyway"}}},
     {"proxy over TLS",
      top("network: {proxy: https://proxy.example.com:3128}\n"),
-     {{3, 18, "must begin with http://"}}},
-    {"broker without port", exposure("  broker: broker.example.com\n"), {{7, 11, "write HOST:PORT"}}},
+     {{3, 18, "must start with http://"}}},
+    {"broker without port", exposure("  broker: broker.example.com\n"), {{7, 11, "use HOST:PORT"}}},
     {"open metrics", top("metrics: {listen: 0.0.0.0:9464}\n"), {{3, 19, "open to the network"}}},
-    {"port alone", top("metrics: {listen: 9464}\n"), {{3, 19, "write 127.0.0.1:PORT"}}},
+    {"port alone", top("metrics: {listen: 9464}\n"), {{3, 19, "use 127.0.0.1:PORT"}}},
     {"relative socket", top("metrics: {listen: unix:run/x}\n"), {{3, 19, "absolute path"}}},
 
     // Paths
-    {"relative path", top("state_dir: var/lib\n"), {{3, 12, "is no absolute path"}}},
+    {"relative path", top("state_dir: var/lib\n"), {{3, 12, "is not an absolute path"}}},
     {"path that climbs", top("state_dir: /var/../etc\n"), {{3, 12, "without '..'"}}},
     {"root directory", top("state_dir: //\n"), {{3, 12, "is the root directory"}}},
     {"one directory, two users",
@@ -223,13 +221,13 @@ const std::vector<row> rows = {
     // Names given twice
     {"exposure twice",
      exposure("") + "- {name: e, variant: log, base_url: https://x, tenant: t, users: []}\n",
-     {{8, 10, "exposure \"e\" is named twice (first in line 3)"}}},
+     {{8, 10, "exposure \"e\" appears twice (first on line 3)"}}},
     {"user twice",
      user("    output: {directory: /etc/a}\n  - {name: u, consumer_group: g, contact: a@example.com}\n"),
-     {{13, 12, "user \"u\" is named twice (first in line 9)"}}},
+     {{13, 12, "user \"u\" appears twice (first on line 9)"}}},
     {"credential twice",
      credential("- {name: c, resource: R, action: A, elements: {a: b}, output: {file: /etc/d}}\n"),
-     {{9, 10, "credential \"c\" is named twice"}}},
+     {{9, 10, "credential \"c\" appears twice"}}},
 
     // Identity and secrets
     {"neither client nor token",
@@ -244,7 +242,7 @@ const std::vector<row> rows = {
     {"no source", identity("  access_token: {}\n"), {{3, 17, "exactly one of"}}},
     {"command as text", identity("  access_token: {command: vault kv get}\n"), {{3, 27, "must be a list"}}},
     {"empty command", identity("  access_token: {command: []}\n"), {{3, 27, "names no program"}}},
-    {"relative secret", identity("  access_token: {file: token}\n"), {{3, 24, "is no absolute path"}}},
+    {"relative secret", identity("  access_token: {file: token}\n"), {{3, 24, "is not an absolute path"}}},
 
     {"token and publish",
      identity("  access_token: {env: TOKEN}\n  publish: {command: [x]}\n"),
@@ -275,7 +273,7 @@ const std::vector<row> rows = {
     {"refresh too often",
      "exposures: []\nidentity: {auth_url: https://l, client_id: c, client_secret: {env: S}, refresh_every: "
      "2s}\n",
-     {{2, 87, "too short; write at least 30s"}}},
+     {{2, 87, "too short; use at least 30s"}}},
     {"one instance, two exposures",
      exposure("") +
          "- {name: f, variant: log, base_url: 'https://LES.example.com:443/', tenant: t, users: []}\n",
@@ -292,7 +290,7 @@ const std::vector<row> rows = {
      {{13, 23, "refuses ed25519"}}},
     {"java without broker",
      exposure("  defaults: {output: {formats: [java]}}\n"),
-     {{7, 32, "java needs to know the broker"}}},
+     {{7, 32, "java needs the broker"}}},
     {"verify without broker", exposure("  defaults: {verify: true}\n"), {{7, 22, "`verify` needs a broker"}}},
 
     // Hooks
@@ -306,7 +304,7 @@ const std::vector<row> rows = {
     {"hook for our helper",
      user("    hooks: [{restart: exposure-agent-deploy.path}]\n"),
      {{12, 23, "is the agent itself"}}},
-    {"option as unit", user("    hooks: [{restart: --now}]\n"), {{12, 23, "is no systemd unit"}}},
+    {"option as unit", user("    hooks: [{restart: --now}]\n"), {{12, 23, "is not a valid unit name"}}},
     {"relative program",
      user("    hooks: [{command: [after-rotate]}]\n"),
      {{12, 23, "absolute path of a program"}}},
@@ -318,11 +316,11 @@ const std::vector<row> rows = {
     {"empty variable",
      user("    consumer_groups: x\n    description: a${env:EMPTY}\n"),
      {{12, 5, "did you mean `consumer_group`?"}}},
-    {"shell variable", user("    description: ${HOME}\n"), {{12, 18, "a literal ${ is written $${"}}},
+    {"shell variable", user("    description: ${HOME}\n"), {{12, 18, "$${ for a literal ${"}}},
     {"open variable", user("    description: ${hostname\n"), {{12, 18, "without its }"}}},
     {"expanded to nonsense",
      top("network: {connections: '${env:TEAM}'}\n"),
-     {{3, 24, "no plain decimal number"}}},
+     {{3, 24, "not a plain decimal number"}}},
 
     // Credentials
     {"credentials without a catalog",
@@ -334,7 +332,7 @@ const std::vector<row> rows = {
      {{5, 47, "`elements` is empty"}}},
     {"element no variable",
      credential("- {name: d, resource: R, action: A, elements: {a-b: c}, output: {file: /etc/d}}\n"),
-     {{9, 48, "\"a-b\" is no name"}}},
+     {{9, 48, "\"a-b\" is not a valid name"}}},
 };
 
 }  // namespace
@@ -345,18 +343,18 @@ BOOST_DATA_TEST_CASE(every_mistake_is_told_with_its_place, boost::unit_test::dat
 {
     const auto result = parsed(r.file);
     std::string all;
-    for (const auto& m : result.mistakes)
+    for (const auto& m : result.errors)
         all += to_string(m) + "\n";
     BOOST_TEST_INFO(all);
-    BOOST_REQUIRE(result.mistakes.size() == r.mistakes.size());
+    BOOST_REQUIRE(result.errors.size() == r.mistakes.size());
     BOOST_TEST(result.state.has_value() == r.mistakes.empty());
     for (std::size_t i = 0; i < r.mistakes.size(); ++i) {
         BOOST_TEST_INFO(all);
-        BOOST_TEST(result.mistakes[i].line == r.mistakes[i].line);
+        BOOST_TEST(result.errors[i].line == r.mistakes[i].line);
         BOOST_TEST_INFO(all);
-        BOOST_TEST(result.mistakes[i].column == r.mistakes[i].column);
+        BOOST_TEST(result.errors[i].column == r.mistakes[i].column);
         BOOST_TEST_INFO(all);
-        BOOST_TEST((result.mistakes[i].text.find(r.mistakes[i].part) != std::string::npos));
+        BOOST_TEST((result.errors[i].text.find(r.mistakes[i].part) != std::string::npos));
     }
 }
 
@@ -388,11 +386,11 @@ BOOST_AUTO_TEST_CASE(a_secret_in_the_file_is_not_repeated)
     for (const auto& file : files) {
         const auto result = parsed(file);
         BOOST_TEST(!result.state, file);
-        BOOST_TEST(!result.mistakes.empty(), file);
-        for (const auto& m : result.mistakes)
+        BOOST_TEST(!result.errors.empty(), file);
+        for (const auto& m : result.errors)
             BOOST_TEST((to_string(m).find("hunter2") == std::string::npos), file);
     }
-    const auto told = parsed(identity("  client_secret: hunter2\n")).mistakes;
+    const auto told = parsed(identity("  client_secret: hunter2\n")).errors;
     BOOST_TEST((told.back().text.find("is a secret written into this file") != std::string::npos));
 }
 
@@ -402,9 +400,9 @@ BOOST_AUTO_TEST_CASE(mistakes_are_sorted_and_limited)
     for (int i = 0; i < 1500; ++i)
         many += "k" + std::to_string(i) + ": 1\n";
     const auto result = parsed(many);
-    BOOST_REQUIRE(result.mistakes.size() == config::findings::limit + 1);
-    BOOST_TEST((result.mistakes.back().text == "and 500 more from here on"));
-    BOOST_TEST(result.mistakes.front().line == 3);
+    BOOST_REQUIRE(result.errors.size() == config::diagnostics::limit + 1);
+    BOOST_TEST((result.errors.back().text == "and 500 more from here on"));
+    BOOST_TEST(result.errors.front().line == 3);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,4 +1,4 @@
-#include "config/names.hpp"
+#include "config/values.hpp"
 
 #include <boost/test/unit_test.hpp>
 

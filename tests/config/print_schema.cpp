@@ -1,4 +1,4 @@
-#include "config/schema.hpp"
+#include "config/parse.hpp"
 
 #include <iostream>
 

@@ -1,4 +1,4 @@
-#include "config/tree.hpp"
+#include "config/yaml.hpp"
 
 #include <cstdio>
 #include <iostream>
@@ -46,9 +46,9 @@ int main()
 {
     std::cin >> std::noskipws;
     for (std::string text; std::getline(std::cin, text, '\0');) {
-        config::findings found;
+        config::diagnostics found;
         const auto tree = config::read_tree(text, found);
-        const auto mistakes = found.mistakes("");
+        const auto mistakes = found.errors("");
         if (mistakes.empty())
             std::cout << json(tree) << "\n";
         else

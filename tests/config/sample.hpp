@@ -1,6 +1,6 @@
 #pragma once
 
-#include "config/load.hpp"
+#include "config/parse.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -89,7 +89,7 @@ inline config::outcome parsed(const std::string& text)
 inline policy::desired_state state_of(const std::string& text, const config::environment& from = machine())
 {
     const auto result = config::parse(text, "agent.yaml", from);
-    for (const auto& m : result.mistakes)
+    for (const auto& m : result.errors)
         BOOST_TEST_MESSAGE(to_string(m));
     BOOST_REQUIRE(result.state);
     return *result.state;

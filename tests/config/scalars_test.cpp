@@ -1,4 +1,4 @@
-#include "config/scalars.hpp"
+#include "config/values.hpp"
 
 #include <boost/test/data/monomorphic.hpp>
 #include <boost/test/data/test_case.hpp>

@@ -1,6 +1,5 @@
-#include "config/schema.hpp"
-
 #include "config/keys.hpp"
+#include "config/parse.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -15,7 +14,7 @@ namespace {
 std::set<std::string> all_keys(const config::section& in)
 {
     std::set<std::string> keys;
-    for (const auto& f : in.fields) {
+    for (const auto& f : in.keys) {
         keys.insert(f.name);
         if (f.inner) keys.merge(all_keys(*f.inner));
     }

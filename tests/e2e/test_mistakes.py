@@ -277,10 +277,17 @@ class MistakesTest(unittest.TestCase):
         agent = harness.Agent(self.platform, users=["siem"])
         self.addCleanup(agent.remove)
         agent.run("reconcile", expect=0)
-        agent.change_state("DELETE FROM generations")
+        before = agent.published("siem").generation
+        agent.change_state("UPDATE generations SET key = ? WHERE exposure = ? AND user = ?", b"damaged", "logs", "siem")
         checks = {c["name"]: c for c in agent.json("doctor", expect=1)["checks"]}
+        self.assertEqual(checks["logs/siem: private store"]["verdict"], "failed")
         self.assertIn("missing or damaged", checks["logs/siem: private store"]["evidence"])
-        self.assertIn("exposure-agent rotate logs/siem", checks["logs/siem: private store"]["remedy"])
+        self.assertIn("exposure-agent reconcile", checks["logs/siem: private store"]["remedy"])
+
+        agent.run("reconcile", expect=0)  # does what the remedy promises
+        self.assertNotEqual(agent.published("siem").generation, before)
+        self.assertTrue(agent.published("siem").key_matches())
+        self.assertNotIn("logs/siem: private store", [c["name"] for c in agent.json("doctor", expect=0)["checks"]])
 
     def test_every_member_of_the_json_is_in_the_manual(self):
         manual = (harness.ROOT / "systemd/man/exposure-agent-json.7").read_text()

@@ -1,4 +1,4 @@
-#include "config/load.hpp"
+#include "config/parse.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -15,8 +15,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         }};
     const auto result =
         config::parse(std::string(reinterpret_cast<const char*>(data), size), "fuzz.yaml", machine);
-    if (result.state.has_value() == !result.mistakes.empty()) std::abort();
-    for (const auto& mistake : result.mistakes)
+    if (result.state.has_value() == !result.errors.empty()) std::abort();
+    for (const auto& mistake : result.errors)
         if (mistake.line < 1 || mistake.column < 1 || mistake.text.empty()) std::abort();
     return 0;
 }

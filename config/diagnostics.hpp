@@ -16,27 +16,27 @@ struct place {
     auto operator<=>(const place&) const = default;
 };
 
-struct mistake {
+struct diagnostic {
     std::string file;
     int line = 1;
     int column = 1;
     std::string text;  // what is wrong, and what would be right; never the value of a secret
 
-    bool operator==(const mistake&) const = default;
+    bool operator==(const diagnostic&) const = default;
 };
 
 // "FILE:LINE:COLUMN: text" (contract section 2).
-std::string to_string(const mistake&);
+std::string to_string(const diagnostic&);
 
-// Collects mistakes and warnings while a file is read, so that all of them are reported in one go.
-class findings {
+// Collects errors and warnings while a file is read, so that all of them are reported in one go.
+class diagnostics {
 public:
-    void wrong(place, std::string text);
+    void error(place, std::string text);
     void warn(place, std::string text);
 
     // In the order of their places, each once, at most `limit`, then a line that counts the others.
-    std::vector<mistake> mistakes(const std::string& file) const;
-    std::vector<mistake> warnings(const std::string& file) const;
+    std::vector<diagnostic> errors(const std::string& file) const;
+    std::vector<diagnostic> warnings(const std::string& file) const;
 
     static constexpr std::size_t limit = 1000;
 
@@ -46,9 +46,9 @@ private:
         std::string text;
         auto operator<=>(const finding&) const = default;
     };
-    static std::vector<mistake> sorted(std::vector<finding>, const std::string& file);
+    static std::vector<diagnostic> sorted(std::vector<finding>, const std::string& file);
 
-    std::vector<finding> mistakes_;
+    std::vector<finding> errors_;
     std::vector<finding> warnings_;
 };
 

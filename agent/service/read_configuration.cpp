@@ -1,15 +1,20 @@
-#include "agent/service/host_check.hpp"
+#include "agent/service/read_configuration.hpp"
 
 #include "agent/disk/ownership.hpp"
 #include "agent/io/environment.hpp"
+#include "policy/limits.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
+#include <utility>
 
 namespace service {
 namespace {
@@ -127,7 +132,7 @@ public:
     {
     }
 
-    std::vector<config::mistake> all()
+    std::vector<config::diagnostic> all()
     {
         secret("identity.client_secret", desired_.identity.client_secret);
         secret("identity.access_token", desired_.identity.access_token);
@@ -294,14 +299,102 @@ private:
     const policy::desired_state& desired_;
     std::string file_;
     sandbox sandbox_;
-    std::vector<config::mistake> warnings_;
+    std::vector<config::diagnostic> warnings_;
 };
+
+config::outcome one_error(const std::string& file, const std::string& text)
+{
+    config::outcome failed;
+    failed.errors.push_back({.file = file, .text = text});
+    return failed;
+}
+
+// Closes at the end of its scope.
+class descriptor {
+public:
+    explicit descriptor(int fd) : fd_(fd) {}
+    ~descriptor()
+    {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    descriptor(const descriptor&) = delete;
+    descriptor& operator=(const descriptor&) = delete;
+
+    int get() const { return fd_; }
+
+private:
+    int fd_;
+};
+
+// The whole file, or nothing with errno set; one byte more than allowed is enough to know that it is too
+// large.
+std::optional<std::string> read_all(int fd)
+{
+    std::string text;
+    char part[16 << 10];
+    while (text.size() <= policy::limits::configuration_bytes) {
+        const auto got = ::read(fd, part, sizeof part);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return std::nullopt;
+        if (got == 0) break;
+        text.append(part, static_cast<std::size_t>(got));
+    }
+    return text;
+}
+
+std::string reason(int error)
+{
+    return std::generic_category().message(error);
+}
 
 }  // namespace
 
-std::vector<config::mistake> host_warnings(const config::outcome& read, const std::string& file)
+config::environment this_host()
 {
-    return read.state ? host(read, file).all() : std::vector<config::mistake>();
+    std::array<char, 256> name{};
+    std::string host = ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
+    host.resize(std::min(host.find('.'), host.size()));
+
+    return {.hostname = std::move(host), .variable = [](const std::string& variable) {
+                const char* value = std::getenv(variable.c_str());
+                return value ? std::optional<std::string>(value) : std::nullopt;
+            }};
+}
+
+config::outcome read_configuration(const std::string& path, const config::environment& from)
+{
+    // without O_NONBLOCK a FIFO in the file's place would stop us for ever
+    const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (file.get() < 0)
+        return one_error(path, "the file cannot be opened: " + reason(errno) + "; check the path (--config)");
+
+    struct stat info {};
+    if (::fstat(file.get(), &info) != 0)
+        return one_error(path, "the file cannot be examined: " + reason(errno));
+    if (!S_ISREG(info.st_mode))
+        return one_error(path, "this is not a regular file; name the configuration file itself");
+
+    const auto text = read_all(file.get());
+    if (!text) return one_error(path, "the file cannot be read: " + reason(errno));
+    if (text->size() > policy::limits::configuration_bytes)
+        return one_error(path, "the file is larger than " +
+                                   std::to_string(policy::limits::configuration_bytes >> 20) +
+                                   " MiB; split it");
+
+    auto result = config::parse(*text, path, from);
+    result.file_owner = info.st_uid;
+    if (info.st_mode & (S_IWGRP | S_IWOTH)) {
+        result.errors.insert(
+            result.errors.begin(),
+            {.file = path, .text = "its group or others may write this file; run: chmod go-w " + path});
+        result.state.reset();
+    }
+    return result;
+}
+
+std::vector<config::diagnostic> host_warnings(const config::outcome& read, const std::string& file)
+{
+    return read.state ? host(read, file).all() : std::vector<config::diagnostic>();
 }
 
 }  // namespace service

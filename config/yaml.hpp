@@ -1,8 +1,9 @@
 #pragma once
 
-#include "config/mistake.hpp"
+#include "config/diagnostics.hpp"
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 // One YAML document as plain nodes that know where they stand. yaml-cpp is used here and nowhere else.
@@ -27,6 +28,11 @@ struct node {
 // Reads exactly one document. Mistakes: a syntax error (then the only one, and the tree is not to be used), a
 // second document, a key given twice or that is no word, anchors, aliases, merge keys, tags, characters that
 // no text file has. Never throws, whatever the text.
-node read_tree(const std::string& text, findings&);
+node read_tree(const std::string& text, diagnostics&);
+
+// Holds a text against YAML 1.2 before the library reads it: yaml-cpp accepts quotes that are never closed,
+// comments without a blank before them, lists inside of values and more, and needs memory without bound for
+// nested brackets. At most one mistake is reported, the first. False: the text is not to be parsed.
+bool check_syntax(std::string_view text, diagnostics&);
 
 }  // namespace config

@@ -1,6 +1,4 @@
-#include "config/tree.hpp"
-
-#include "config/syntax.hpp"
+#include "config/yaml.hpp"
 
 #include <yaml-cpp/depthguard.h>
 #include <yaml-cpp/eventhandler.h>
@@ -25,7 +23,7 @@ place place_of(const YAML::Mark& mark)
 // and which scalars were quoted.
 class builder : public YAML::EventHandler {
 public:
-    explicit builder(findings& found) : found_(found) {}
+    explicit builder(diagnostics& found) : found_(found) {}
 
     node take() { return std::move(root_); }
     place begin() const { return begin_; }  // of the document read last
@@ -42,7 +40,7 @@ public:
     void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override
     {
         if (first())
-            found_.wrong(place_of(mark),
+            found_.error(place_of(mark),
                          "aliases (*name) are not read; write the value out, or use `defaults`");
         add({.at = place_of(mark), .faulty = true});
     }
@@ -83,13 +81,13 @@ private:
     void no_anchor(const YAML::Mark& mark, YAML::anchor_t anchor)
     {
         if (anchor == YAML::NullAnchor || !first()) return;
-        found_.wrong(place_of(mark), "anchors (&name) are not read; write the value out, or use `defaults`");
+        found_.error(place_of(mark), "anchors (&name) are not read; write the value out, or use `defaults`");
     }
 
     void no_tag(const YAML::Mark& mark, const std::string& tag)
     {
         if (tag.empty() || tag == "?" || tag == "!" || !first()) return;
-        found_.wrong(place_of(mark), "tags (!name) are not read; write the value alone");
+        found_.error(place_of(mark), "tags (!name) are not read; write the value alone");
     }
 
     void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, node::kind what)
@@ -132,19 +130,19 @@ private:
     bool usable_key(const node& key, std::set<std::string>& seen)
     {
         if (key.what != node::kind::scalar) {
-            if (!key.faulty) found_.wrong(key.at, "a key must be a word");
+            if (!key.faulty) found_.error(key.at, "a key must be a word");
             return false;
         }
         if (key.text == "<<" && key.plain) {
-            found_.wrong(key.at, "merge keys (<<) are not read; write the keys out, or use `defaults`");
+            found_.error(key.at, "merge keys (<<) are not read; write the keys out, or use `defaults`");
             return false;
         }
         if (seen.insert(key.text).second) return true;
-        found_.wrong(key.at, "key " + quoted(key.text) + " is given twice; keep one of them");
+        found_.error(key.at, "key " + quoted(key.text) + " is given twice; keep one of them");
         return false;
     }
 
-    findings& found_;
+    diagnostics& found_;
     std::vector<level> levels_;
     node root_;
     place begin_;
@@ -172,7 +170,7 @@ const node* node::find(const std::string& key) const
     return nullptr;
 }
 
-node read_tree(const std::string& text, findings& found)
+node read_tree(const std::string& text, diagnostics& found)
 {
     if (!check_syntax(text, found)) return {.faulty = true};
 
@@ -182,16 +180,16 @@ node read_tree(const std::string& text, findings& found)
         YAML::Parser parser(stream);
         parser.HandleNextDocument(build);
         if (parser.HandleNextDocument(build))
-            found.wrong(build.begin(), "a second document; the file must hold one");
+            found.error(build.begin(), "a second document; the file must hold one");
     } catch (const YAML::DeepRecursion& e) {
         found = {};
-        found.wrong(place_of(e.mark),
+        found.error(place_of(e.mark),
                     "this is nested deeper than any key of this file; check the brackets here");
         return {.faulty = true};
     } catch (const YAML::Exception& e) {
         const auto at = e.mark.is_null() ? place{} : place_of(e.mark);
         found = {};
-        found.wrong(at, "this is not YAML: " + e.msg + "; " + advice(text, at.line));
+        found.error(at, "this is not YAML: " + e.msg + "; " + advice(text, at.line));
         return {.faulty = true};
     }
     return build.take();

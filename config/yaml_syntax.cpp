@@ -1,5 +1,4 @@
-#include "config/syntax.hpp"
-
+#include "config/yaml.hpp"
 #include "policy/limits.hpp"
 
 #include <algorithm>
@@ -50,11 +49,11 @@ bool is_printable(char32_t c)
     return c != 0x7f && !(c >= 0x80 && c < 0xa0) && c != 0xfeff && c != 0xfffe && c != 0xffff;
 }
 
-bool check_characters(std::string_view text, findings& found)
+bool check_characters(std::string_view text, diagnostics& found)
 {
     place at;
     const auto wrong = [&](const char* what) {
-        found.wrong(at, what);
+        found.error(at, what);
         return false;
     };
     if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
@@ -75,7 +74,7 @@ bool check_characters(std::string_view text, findings& found)
 // its end, not interpreted: that is the library's part.
 class scanner {
 public:
-    scanner(std::string_view text, findings& found) : text_(text), found_(found)
+    scanner(std::string_view text, diagnostics& found) : text_(text), found_(found)
     {
         if (text_.starts_with(byte_order_mark)) text_.remove_prefix(byte_order_mark.size());
     }
@@ -119,7 +118,7 @@ private:
 
     bool fail(place where, std::string what)
     {
-        if (!failed_) found_.wrong(where, std::move(what));
+        if (!failed_) found_.error(where, std::move(what));
         failed_ = true;
         at_ = text_.size();
         return false;
@@ -513,7 +512,7 @@ private:
     }
 
     std::string_view text_;
-    findings& found_;
+    diagnostics& found_;
     std::size_t at_ = 0;
     std::size_t line_begin_ = 0;
     int line_ = 1;
@@ -527,10 +526,10 @@ private:
 
 }  // namespace
 
-bool check_syntax(std::string_view text, findings& found)
+bool check_syntax(std::string_view text, diagnostics& found)
 {
     if (text.size() > policy::limits::configuration_bytes) {
-        found.wrong({}, "the file is larger than " +
+        found.error({}, "the file is larger than " +
                             std::to_string(policy::limits::configuration_bytes >> 20) + " MiB; split it");
         return false;
     }

@@ -1,4 +1,4 @@
-#include "config/mistake.hpp"
+#include "config/diagnostics.hpp"
 
 #include <algorithm>
 #include <cstdio>
@@ -11,37 +11,37 @@ constexpr std::size_t longest_quote = 60;
 
 }  // namespace
 
-std::string to_string(const mistake& m)
+std::string to_string(const diagnostic& m)
 {
     return m.file + ":" + std::to_string(m.line) + ":" + std::to_string(m.column) + ": " + m.text;
 }
 
-void findings::wrong(place at, std::string text)
+void diagnostics::error(place at, std::string text)
 {
-    mistakes_.push_back({at, std::move(text)});
+    errors_.push_back({at, std::move(text)});
 }
 
-void findings::warn(place at, std::string text)
+void diagnostics::warn(place at, std::string text)
 {
     warnings_.push_back({at, std::move(text)});
 }
 
-std::vector<mistake> findings::mistakes(const std::string& file) const
+std::vector<diagnostic> diagnostics::errors(const std::string& file) const
 {
-    return sorted(mistakes_, file);
+    return sorted(errors_, file);
 }
 
-std::vector<mistake> findings::warnings(const std::string& file) const
+std::vector<diagnostic> diagnostics::warnings(const std::string& file) const
 {
     return sorted(warnings_, file);
 }
 
-std::vector<mistake> findings::sorted(std::vector<finding> all, const std::string& file)
+std::vector<diagnostic> diagnostics::sorted(std::vector<finding> all, const std::string& file)
 {
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());
 
-    std::vector<mistake> result;
+    std::vector<diagnostic> result;
     for (auto& one : all) {
         if (result.size() == limit) {
             result.push_back({file, one.at.line, one.at.column,
