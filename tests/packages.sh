@@ -16,6 +16,7 @@ build_packages=(
     cmake ninja-build 'g++' pkgconf ccache gzip
     "libboost$boost-dev" "libboost-json$boost-dev" "libboost-url$boost-dev"
     libssl-dev libsqlite3-dev libyaml-cpp-dev libcli11-dev libsystemd-dev librdkafka-dev
+    dpkg-dev file  # cpack -G DEB
 )
 demo_packages=(python3 openssl curl)
 test_packages=("libboost-test$boost-dev" python3 openssl)
@@ -25,7 +26,7 @@ peer_packages=(
     man-db mandoc           # the manuals
     prometheus              # promtool: alert rules and dashboard
     python3-jsonschema python3-yaml  # the configuration's JSON Schema
-    dpkg-dev lintian        # the Debian package
+    lintian                 # the Debian package
     debootstrap             # ... its life in a clean root
     systemd systemd-container  # ... and under a real systemd
     tinyproxy-bin strace

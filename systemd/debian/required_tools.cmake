@@ -1,0 +1,11 @@
+# cpack reads this first. Without dpkg-shlibdeps it would make a package that depends on no library, and succeed.
+
+foreach(pair dpkg-shlibdeps=dpkg-dev file=file)
+  string(REPLACE "=" ";" pair ${pair})
+  list(GET pair 0 tool)
+  list(GET pair 1 package)
+  find_program(path_of_${tool} ${tool} NO_CACHE NO_CMAKE_SYSTEM_PATH)
+  if(CPACK_GENERATOR STREQUAL "DEB" AND NOT path_of_${tool})
+    message(FATAL_ERROR "the package cannot be built: ${tool} is not installed; run: apt-get install ${package}")
+  endif()
+endforeach()
