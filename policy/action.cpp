@@ -25,6 +25,13 @@ bool deletes(action_kind kind) noexcept
            kind == action_kind::retire_surplus || kind == action_kind::remove;
 }
 
+attempt attempt_of(action_kind kind) noexcept
+{
+    if (kind == action_kind::deploy) return attempt::hooks;
+    const bool clears = kind == action_kind::retire || kind == action_kind::retire_surplus;
+    return clears ? attempt::clearing : attempt::step;
+}
+
 const char* contract_word(const action& a) noexcept
 {
     switch (a.kind) {
@@ -37,7 +44,7 @@ const char* contract_word(const action& a) noexcept
         case action_kind::adopt:
             return "adopt";
         case action_kind::collect:
-        case action_kind::prove:
+        case action_kind::verify:
         case action_kind::publish:
             return "publish";
         case action_kind::deploy:

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "policy/events.hpp"
 #include "policy/naming.hpp"
 #include "policy/reason.hpp"
 #include "policy/stored.hpp"
@@ -21,7 +22,7 @@ enum class action_kind {
     abandon,  // nothing will come of it (never READY, or the file changed): make another, clear it up later
     mark_missing,           // the platform does not have its user any more: note it
     collect,                // fetch the certificate, check it
-    prove,                  // at the broker
+    verify,                 // at the broker
     publish,                // stage, sync, one rename
     deploy,                 // hooks
     delete_before_replace,  // strategy replace: delete the user before its successor is made
@@ -50,6 +51,9 @@ bool needs_platform(action_kind) noexcept;
 
 // True for what deletes a user on the platform.
 bool deletes(action_kind) noexcept;
+
+// How a failure of it is remembered.
+attempt attempt_of(action_kind) noexcept;
 
 // The contract's word (section 4, JSON of `plan`): onboard, create, rotate, adopt, publish, deploy, retire,
 // remove; empty for pure bookkeeping.

@@ -22,6 +22,19 @@ duration wait_for(int count, const failure& what)
     return waits[std::min<std::size_t>(static_cast<std::size_t>(std::max(count, 1) - 1), waits.size() - 1)];
 }
 
+// What waits for a person, or does not any more, where the record does not say so yet.
+template <class Event, class View>
+void add_verdict(std::vector<Event>& found, const std::optional<verdict>& kept, const View& view)
+{
+    if (!view.blocked) {
+        if (kept) found.emplace_back(event::unblocked{});
+        return;
+    }
+    const std::string word = word_of(view.finding);
+    if (!kept || kept->reason != word || kept->sentence != view.sentence)
+        found.emplace_back(event::blocked{word, view.sentence});
+}
+
 }  // namespace
 
 failure_memory remember(const std::optional<failure_memory>& before, const failure& what,
@@ -48,6 +61,12 @@ std::optional<instant> not_before(const std::optional<failure_memory>& memory, c
     return memory->next_attempt;
 }
 
+bool is_backing_off(const stored_user& user)
+{
+    return std::ranges::any_of(std::array{&user.failure, &user.deploy_failure, &user.clear_failure},
+                               [](const auto* memory) { return *memory && (*memory)->next_attempt; });
+}
+
 std::optional<duration> short_wait(int attempt)
 {
     if (attempt < 1 || attempt > static_cast<int>(short_waits.size())) return std::nullopt;
@@ -66,16 +85,24 @@ std::optional<instant> soon_again(const failure& what, int attempt, instant now)
     return now + std::max(*wait, what.retry_after.value_or(0s));
 }
 
-bool forget_what_is_over(stored_user& user, const outlook& view)
+std::vector<user_event> conclusions(const stored_user& user, const outlook& view)
 {
+    std::vector<user_event> found;
+    if (!user.unreadable.empty()) return found;
     const auto* current = user.find(user.current);
-    const bool step = user.failure && view.finding == reason::healthy;
-    const bool hooks = user.deploy_failure && current && current->deployed_at;
-    const bool clearing = user.clear_failure && !view.clears;
-    if (step) user.failure.reset();
-    if (hooks) user.deploy_failure.reset();
-    if (clearing) user.clear_failure.reset();
-    return step || hooks || clearing;
+    const event::recovered over{.step = user.failure && view.finding == reason::healthy,
+                                .hooks = user.deploy_failure && current && current->deployed_at,
+                                .clearing = user.clear_failure && !view.clears};
+    if (over.step || over.hooks || over.clearing) found.push_back(over);
+    add_verdict(found, user.blocked, view);
+    return found;
+}
+
+std::vector<exposure_event> conclusions(const stored_exposure& exposure, const exposure_outlook& view)
+{
+    std::vector<exposure_event> found;
+    if (exposure.unreadable.empty()) add_verdict(found, exposure.blocked, view);
+    return found;
 }
 
 }  // namespace policy

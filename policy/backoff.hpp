@@ -1,5 +1,6 @@
 #pragma once
 
+#include "policy/events.hpp"
 #include "policy/plan.hpp"
 
 #include <optional>
@@ -19,6 +20,9 @@ failure_memory remember(const std::optional<failure_memory>& before, const failu
 std::optional<instant> not_before(const std::optional<failure_memory>&, const std::string& wanted,
                                   instant now);
 
+// True when some attempt waits for its time.
+bool is_backing_off(const stored_user&);
+
 // The pause after the n-th failure in a row while a person waits for the end; nullopt: they wait no longer.
 std::optional<duration> short_wait(int attempt);
 
@@ -29,7 +33,9 @@ bool is_granting(const failure&) noexcept;
 // counts.
 std::optional<instant> soon_again(const failure&, int attempt, instant now);
 
-// Forgets the failures of what has come to a good end since; true when there were any.
-bool forget_what_is_over(stored_user&, const outlook&);
+// What a pass has come to, as the record does not say it yet: failures that are over, and what waits for a
+// person, or does not any more.
+std::vector<user_event> conclusions(const stored_user&, const outlook&);
+std::vector<exposure_event> conclusions(const stored_exposure&, const exposure_outlook&);
 
 }  // namespace policy

@@ -216,11 +216,11 @@ std::optional<finding> pending_too_early(const facts& f)
     return wait(reason::waiting_ready, "its certificate is valid from " + format_utc(from) + " on", from);
 }
 
-std::optional<finding> pending_unproven(const facts& f)
+std::optional<finding> pending_unverified(const facts& f)
 {
-    if (!f.pending || !f.want->verify || f.pending->proven_at) return std::nullopt;
-    return act(f, action_kind::prove, reason::not_proven, "the broker has not accepted its certificate yet",
-               f.pending);
+    if (!f.pending || !f.want->verify || f.pending->verified_at) return std::nullopt;
+    return act(f, action_kind::verify, reason::not_verified,
+               "the broker has not accepted its certificate yet", f.pending);
 }
 
 std::optional<finding> pending_unpublished(const facts& f)
@@ -314,7 +314,7 @@ constexpr std::array<check, 18> chain = {
     pending_outdated,     // the file changed meanwhile
     pending_issued,       // wait, or collect
     pending_too_early,    // not valid yet
-    pending_unproven,     // prove
+    pending_unverified,   // verify
     pending_unpublished,  // publish
     current_gone,         // deleted by others
     unfit_before,         // the last certificate did not fit

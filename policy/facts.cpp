@@ -5,18 +5,6 @@
 #include <tuple>
 
 namespace policy {
-namespace {
-
-// The newest generation that was never in use and still may be.
-const generation* find_pending(const stored_user& have)
-{
-    for (auto it = have.generations.rbegin(); it != have.generations.rend(); ++it)
-        if (it->id != have.current && !it->published_at && !is_dead(*it)) return &*it;
-    return nullptr;
-}
-
-}  // namespace
-
 facts join(const user_index& all, const user_name& name, instant now, plan_options options)
 {
     const auto& listing = all.of(name.exposure);
@@ -81,11 +69,6 @@ bool may_show_up(const facts& f, const generation& g)
     if (!g.submitted_at || (g.answered && (g.remote_id.empty() || g.certificate))) return false;
     const auto looked_at = f.seen ? f.seen->looked_at : f.now;
     return looked_at < *g.submitted_at + f.wanted.reconcile.settle;
-}
-
-bool is_dead(const generation& g) noexcept
-{
-    return g.abandoned || g.missing_since || !g.quarantine.empty();
 }
 
 bool is_left_over(const facts& f, const generation& g) noexcept

@@ -56,9 +56,6 @@ bool is_ours(const facts&, const generation&);
 // user has not been seen, or may have a double.
 bool may_show_up(const facts&, const generation&);
 
-// True when a generation ended without ever being of use.
-bool is_dead(const generation&) noexcept;
-
 // A generation that was in use once, or is of no use any more: everything but current and pending.
 bool is_left_over(const facts&, const generation&) noexcept;
 

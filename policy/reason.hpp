@@ -1,5 +1,9 @@
 #pragma once
 
+#include "policy/words.hpp"
+
+#include <boost/describe/enum.hpp>
+
 // Stable words: the same in logs, JSON, metrics, tests and the sentences of `explain`.
 
 namespace policy {
@@ -15,7 +19,7 @@ enum class reason {
     absent,               // no generation yet
     rotation_due,         // rotate_at has passed
     expired,              // the certificate in use has expired
-    rotation_asked,       // somebody said `rotate`
+    rotation_asked,       // a person asked for it
     key_type_changed,     // the file wants another key type
     group_changed,        // ... another consumer group
     contact_changed,      // ... another contact
@@ -30,8 +34,8 @@ enum class reason {
     outdated,         // the file changed before it was in use
     never_ready,      // IN PROGRESS for too long
     ready,            // READY, certificate not fetched
-    not_proven,       // the broker has not accepted it yet
-    not_published,    // fetched (and proven), not in use
+    not_verified,     // the broker has not accepted it yet
+    not_published,    // fetched (and verified), not in use
     hooks_pending,    // published, hooks have not all returned 0
     // the published directory
     output_changed,  // the file wants other files, owners or modes
@@ -40,6 +44,7 @@ enum class reason {
     // clearing up
     superseded,        // its successor is in use for retire_after
     surplus,           // a second remote user for the same key
+    rolled_back,       // a person returned to the previous certificate
     strategy_replace,  // the old user makes room first
     not_in_file,       // the file does not name it any more
     named_again,       // the file names it again before it was removed
@@ -57,8 +62,13 @@ enum class reason {
     clock_wrong,        // our clock and the platform's differ
     record_unreadable,  // the user's record in the private store cannot be read
 };
-
-// The word as it is printed, e.g. "rotation_due".
-const char* word_of(reason) noexcept;
+BOOST_DESCRIBE_ENUM(reason, healthy, waiting_settle, waiting_ready, waiting_instance, backing_off, absent,
+                    rotation_due, expired, rotation_asked, key_type_changed, group_changed, contact_changed,
+                    description_changed, name_changed, lost_remote, key_lost, not_submitted, unanswered,
+                    found_by_marker, outdated, never_ready, ready, not_verified, not_published, hooks_pending,
+                    output_changed, output_damaged, output_missing, superseded, surplus, rolled_back,
+                    strategy_replace, not_in_file, named_again, quarantined, instance_missing,
+                    instance_vanished, instance_several, users_vanished, unreachable, budget_spent,
+                    deletes_exceeded, paused, cloned, clock_wrong, record_unreadable)
 
 }  // namespace policy

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "policy/time.hpp"
+#include "policy/words.hpp"
 
 #include <boost/describe.hpp>
 #include <boost/system/result.hpp>
@@ -12,6 +13,7 @@
 
 namespace policy {
 
+// word_of gives the stable word for logs, JSON and metrics.
 enum class errc {
     // the request never left this host: repeating it is safe, whatever it was
     not_resolved,   // DNS
@@ -52,9 +54,6 @@ BOOST_DESCRIBE_ENUM(errc, not_resolved, not_connected, untrusted, no_answer, bad
                     token_source, disk, disk_full, foreign_file, busy, config, usage, crypto,
                     unusable_certificate, hook_failed, probe_refused, probe_unreachable, timed_out, stopping,
                     internal)
-
-// A stable word for logs, JSON and metrics, e.g. "not_connected".
-const char* name_of(errc) noexcept;
 
 // When the same thing may be tried again.
 enum class retry {

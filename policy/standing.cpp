@@ -81,7 +81,7 @@ void judge_state(standing& s, const facts& f, const stored_exposure* exposure)
     }
     if (have && waits_for_person(have->failure)) {
         set(s, user_state::blocked, reason::backing_off, have->failure->sentence, true);
-        s.reason = name_of(have->failure->code);
+        s.reason = word_of(have->failure->code);
         return;
     }
     if (expired)
@@ -90,7 +90,7 @@ void judge_state(standing& s, const facts& f, const stored_exposure* exposure)
     if (have && (have->failure || have->deploy_failure)) {
         const auto& memory = have->failure ? have->failure : have->deploy_failure;
         set(s, user_state::failing, reason::backing_off, memory->sentence, true);
-        s.reason = name_of(memory->code);
+        s.reason = word_of(memory->code);
         return;
     }
     const bool due = s.rotate_at && *s.rotate_at <= f.now;

@@ -3,6 +3,7 @@
 #include "policy/desired.hpp"
 #include "policy/naming.hpp"
 #include "policy/result.hpp"
+#include "policy/words.hpp"
 
 #include <boost/describe.hpp>
 
@@ -11,7 +12,8 @@
 #include <string>
 #include <vector>
 
-// What the disk holds: the private store's records as values. Files of keys and certificates lie beside them.
+// What the disk holds: the private store's records as values. The described members are what is stored; the
+// others are facts of the last observation.
 
 namespace policy {
 
@@ -24,6 +26,7 @@ struct place {
 
     bool operator==(const place&) const = default;
 };
+BOOST_DESCRIBE_STRUCT(place, (), (base_url, variant, tenant, instance_id))
 
 // Everything that is sent in the POST of one generation, fixed before the first byte leaves.
 struct submission {
@@ -36,6 +39,7 @@ struct submission {
 
     bool operator==(const submission&) const = default;
 };
+BOOST_DESCRIBE_STRUCT(submission, (), (common_name, description, contact, consumer_group, key, encoding))
 
 struct certificate_facts {
     std::string serial;       // hex
@@ -52,8 +56,11 @@ struct certificate_facts {
 
     bool operator==(const certificate_facts&) const = default;
 };
+BOOST_DESCRIBE_STRUCT(certificate_facts, (), (serial, fingerprint, not_before, not_after, expiration_date))
 
-enum class proof { none, local, broker };
+// What has accepted a certificate: nothing yet, our own checks, the broker.
+enum class verification { none, local, broker };
+BOOST_DESCRIBE_ENUM(verification, none, local, broker)
 
 // One key with all that became of it. Steps are instants: unset means not yet.
 struct generation {
@@ -68,8 +75,8 @@ struct generation {
     std::optional<instant> accepted_at;   // its id is known since
     std::optional<certificate_facts> certificate;
     std::optional<instant> collected_at;
-    proof proven = proof::none;
-    std::optional<instant> proven_at;
+    verification verified = verification::none;
+    std::optional<instant> verified_at;
     std::optional<instant> published_at;
     std::optional<instant> deployed_at;
     std::optional<instant> missing_since;  // the platform does not have its user any more
@@ -79,6 +86,10 @@ struct generation {
 
     bool operator==(const generation&) const = default;
 };
+BOOST_DESCRIBE_STRUCT(generation, (),
+                      (id, fingerprint, where, sent, created_at, submitted_at, answered, remote_id,
+                       accepted_at, certificate, collected_at, verified, verified_at, published_at,
+                       deployed_at, missing_since, quarantine, abandoned))
 
 // What the published directory held when it was last written: stat facts, so that a look costs no reading.
 struct published_file {
@@ -94,6 +105,7 @@ struct published_file {
 
     bool operator==(const published_file&) const = default;
 };
+BOOST_DESCRIBE_STRUCT(published_file, (), (name, inode, mtime_ns, size, mode, uid, gid, digest))
 
 // What went wrong lately with one user or exposure, and when the next attempt is due.
 struct failure_memory {
@@ -107,6 +119,7 @@ struct failure_memory {
 
     bool operator==(const failure_memory&) const = default;
 };
+BOOST_DESCRIBE_STRUCT(failure_memory, (), (count, code, kind, sentence, last, next_attempt, wanted))
 
 // A decision of the last pass that waits for a person, so that `status` can show it without asking anybody.
 struct verdict {
@@ -116,6 +129,7 @@ struct verdict {
 
     bool operator==(const verdict&) const = default;
 };
+BOOST_DESCRIBE_STRUCT(verdict, (), (reason, sentence, since))
 
 enum class output_condition {
     sound,
@@ -132,6 +146,7 @@ struct last_entry {
     std::vector<hook> hooks;
     bool operator==(const last_entry&) const = default;
 };
+BOOST_DESCRIBE_STRUCT(last_entry, (), (retire_after, directory, hooks))
 
 struct stored_user {
     user_name name;
@@ -164,6 +179,16 @@ struct stored_user {
     generation* find(const std::string& id);
     bool operator==(const stored_user&) const = default;
 };
+BOOST_DESCRIBE_STRUCT(stored_user, (),
+                      (name, entry, generations, current, previous, files, rendered, creations,
+                       unwanted_since, rotate_asked_at, retire_now, held, deploy_reason, failure,
+                       deploy_failure, clear_failure, blocked))
+
+// True when a generation ended without ever being of use.
+bool is_dead(const generation&) noexcept;
+
+// The newest generation that was never in use and still may be; null: none is on its way.
+const generation* find_pending(const stored_user&);
 
 struct stored_exposure {
     std::string name;
@@ -178,6 +203,8 @@ struct stored_exposure {
 
     bool operator==(const stored_exposure&) const = default;
 };
+BOOST_DESCRIBE_STRUCT(stored_exposure, (),
+                      (name, where, onboarding_since, group_fields, listed_at, failure, blocked))
 
 struct stored_state {
     std::string owner;
@@ -198,26 +225,6 @@ struct history_event {
 
     bool operator==(const history_event&) const = default;
 };
-
-// The members that are stored: facts of the look are not among them.
-BOOST_DESCRIBE_ENUM(proof, none, local, broker)
-BOOST_DESCRIBE_STRUCT(place, (), (base_url, variant, tenant, instance_id))
-BOOST_DESCRIBE_STRUCT(submission, (), (common_name, description, contact, consumer_group, key, encoding))
-BOOST_DESCRIBE_STRUCT(certificate_facts, (), (serial, fingerprint, not_before, not_after, expiration_date))
-BOOST_DESCRIBE_STRUCT(generation, (),
-                      (id, fingerprint, where, sent, created_at, submitted_at, answered, remote_id,
-                       accepted_at, certificate, collected_at, proven, proven_at, published_at, deployed_at,
-                       missing_since, quarantine, abandoned))
-BOOST_DESCRIBE_STRUCT(published_file, (), (name, inode, mtime_ns, size, mode, uid, gid, digest))
-BOOST_DESCRIBE_STRUCT(failure_memory, (), (count, code, kind, sentence, last, next_attempt, wanted))
-BOOST_DESCRIBE_STRUCT(verdict, (), (reason, sentence, since))
-BOOST_DESCRIBE_STRUCT(last_entry, (), (retire_after, directory, hooks))
-BOOST_DESCRIBE_STRUCT(stored_user, (),
-                      (name, entry, generations, current, previous, files, rendered, creations,
-                       unwanted_since, rotate_asked_at, retire_now, held, deploy_reason, failure,
-                       deploy_failure, clear_failure, blocked))
 BOOST_DESCRIBE_STRUCT(history_event, (), (at, name, generation, event, detail, person, by))
-BOOST_DESCRIBE_STRUCT(stored_exposure, (),
-                      (name, where, onboarding_since, group_fields, listed_at, failure, blocked))
 
 }  // namespace policy

@@ -118,7 +118,7 @@ const char* doing(policy::action_kind kind)
             return "requesting";
         case action_kind::collect:
             return "fetching";
-        case action_kind::prove:
+        case action_kind::verify:
             return "verifying";
         case action_kind::publish:
             return "publishing";

@@ -83,7 +83,7 @@ io::task<io::http_response> api_channel::exchange(const api_call& call, const cr
     auto answer = co_await http_.exchange(std::move(request));
     if (observer_)
         observer_(call.operation,
-                  answer ? std::to_string(answer->status) : policy::name_of(answer.error().code));
+                  answer ? std::to_string(answer->status) : policy::word_of(answer.error().code));
     if (answer)
         if (const auto date = policy::parse_date(header(*answer, "date")))
             clock_ahead_[host_of(call.url)] = clock_.now() - *date;

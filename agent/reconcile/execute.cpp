@@ -1,13 +1,20 @@
 #include "agent/reconcile/execute.hpp"
 
 #include "agent/io/async.hpp"
+#include "agent/io/crash_point.hpp"
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
+#include "agent/reconcile/look.hpp"
+#include "crypto/certificate.hpp"
+#include "crypto/csr.hpp"
+#include "crypto/digest.hpp"
+#include "crypto/key.hpp"
+#include "policy/dates.hpp"
+#include "policy/limits.hpp"
 
 #include <algorithm>
 
 namespace reconcile {
-
 namespace {
 
 // The platform is asked to change something.
@@ -26,6 +33,119 @@ bool sends_change(policy::action_kind kind)
         default:
             return false;
     }
+}
+
+struct fresh_key {
+    std::string fingerprint;
+    crypto::secret pem;
+    std::string csr_pem;
+    std::string common_name;
+};
+
+// Blocks for as long as a key takes: for the pool.
+policy::result<fresh_key> make_key(const policy::desired_exposure& exposure, const policy::desired_user& user)
+{
+    auto key = crypto::private_key::generate(user.key);
+    if (!key) return key.error();
+    auto pem = key->to_pem();
+    if (!pem) return pem.error();
+    const auto name = policy::common_name(exposure.variant, exposure.tenant, user.name,
+                                          policy::generation_id(key->fingerprint()));
+    auto csr = crypto::make_csr(*key, name);
+    if (!csr) return csr.error();
+    return fresh_key{
+        .fingerprint = key->fingerprint(), .pem = std::move(*pem), .csr_pem = csr->pem, .common_name = name};
+}
+
+policy::generation describe_generation(const fresh_key& key, const policy::desired_exposure& exposure,
+                                       const policy::desired_user& user, const std::string& instance,
+                                       const std::string& owner, policy::instant now)
+{
+    const policy::marker mark{
+        .owner = owner, .name = {exposure.name, user.name}, .key = policy::marker_key(key.fingerprint)};
+    return {.id = policy::generation_id(key.fingerprint),
+            .fingerprint = key.fingerprint,
+            .where = {exposure.base_url, exposure.variant, exposure.tenant, instance},
+            .sent = {.common_name = key.common_name,
+                     .description = policy::describe(user.description, mark),
+                     .contact = user.contact,
+                     .consumer_group = user.consumer_group,
+                     .key = user.key,
+                     .encoding = exposure.encoding},
+            .created_at = now};
+}
+
+// Base64 of the PEM text or of the DER, as the configuration says (platform-api 2.4 leaves it open).
+policy::result<std::string> encode_csr(const std::string& pem, policy::csr_encoding encoding)
+{
+    if (encoding == policy::csr_encoding::pem) return crypto::base64(pem);
+    const auto first = pem.find('\n') + 1;
+    const auto last = pem.find("-----END");
+    const auto der =
+        last == std::string::npos ? std::nullopt : crypto::base64_decode(pem.substr(first, last - first));
+    if (!der)
+        return policy::failure{.code = policy::errc::disk,
+                               .context = "the stored signing request is damaged"};
+    return crypto::base64(*der);
+}
+
+// True when this answer says that nothing was created. What the list shows is looked at first all the same.
+bool refused_for_certain(policy::errc code)
+{
+    using policy::errc;
+    return code == errc::refused || code == errc::forbidden || code == errc::not_found ||
+           code == errc::throttled || code == errc::unauthorized || code == errc::login_required ||
+           code == errc::client_refused || code == errc::token_source;
+}
+
+// What the answer to a POST, or the lack of one, says of the generation.
+policy::user_event answer_to(const policy::generation& before,
+                             const policy::result<platform::created>& created)
+{
+    if (created && !created->id.empty()) return policy::event::accepted{before.id, created->id};
+    if (created) return policy::event::unanswered{before.id};
+    const auto failed = created.error();
+    if (policy::never_sent(failed))
+        return policy::event::not_sent{before.id, before.submitted_at, before.answered};
+    if (refused_for_certain(failed.code)) return policy::event::refused{before.id, failed.context};
+    return policy::event::unanswered{before.id};
+}
+
+policy::certificate_facts facts_of(const crypto::certificate_facts& c, const policy::remote_user& user)
+{
+    return {.serial = c.serial_hex,
+            .fingerprint = c.sha256,
+            .not_before = c.not_before,
+            .not_after = c.not_after,
+            .expiration_date = user.expiration_date};
+}
+
+std::string quarantine_of(crypto::verdict verdict)
+{
+    switch (verdict) {
+        case crypto::verdict::wrong_key:
+            return "its public key is not ours";
+        case crypto::verdict::expired:
+            return "it has expired already";
+        case crypto::verdict::wrong_usage:
+            return "its extended key usage does not allow clientAuth";
+        case crypto::verdict::usable:
+        case crypto::verdict::not_yet_valid:
+            return "";
+    }
+    return "";
+}
+
+void warn_about_dates(const policy::user_name& name, const policy::certificate_facts& c, bool unreadable)
+{
+    constexpr auto tolerated = std::chrono::hours(24);
+    if (unreadable)
+        io::log(io::severity::warning, io::events::issued, {name.exposure, name.user},
+                "the platform's expirationDate is in no known format: notAfter of the certificate counts");
+    if (c.expiration_date && std::chrono::abs(*c.expiration_date - c.not_after) > tolerated)
+        io::log(io::severity::warning, io::events::issued, {name.exposure, name.user},
+                "expirationDate " + policy::format_utc(*c.expiration_date) + " and notAfter " +
+                    policy::format_utc(c.not_after) + " differ: the earlier counts");
 }
 
 }  // namespace
@@ -49,13 +169,13 @@ io::task<void> executor::perform(policy::action a)
         case action_kind::issue:
             co_return co_await issue(a);
         case action_kind::submit:
-            co_return co_await submit(a.name, a.generation);
+            co_return co_await submit(a);
         case action_kind::adopt:
             co_return co_await adopt(a);
         case action_kind::collect:
             co_return co_await collect(a);
-        case action_kind::prove:
-            co_return co_await prove(a);
+        case action_kind::verify:
+            co_return co_await verify(a);
         case action_kind::publish:
             co_return co_await publish(a);
         case action_kind::deploy:
@@ -79,33 +199,17 @@ io::task<void> executor::perform(policy::action a)
     co_return policy::failure{.context = "unknown action"};
 }
 
-// What is only written down: facts that the look found, and when they were found.
+// What is only written down: facts that the observation found, and when they were found.
 io::task<void> executor::note(const policy::action& a)
 {
     using policy::action_kind;
-    auto& user = world_.user(a.name);
-    switch (a.kind) {
-        case action_kind::abandon:
-            generation(a).abandoned = true;
-            break;
-        case action_kind::mark_missing:
-            generation(a).missing_since = now();
-            break;
-        case action_kind::mark_unwanted:
-            user.unwanted_since = now();
-            break;
-        case action_kind::mark_wanted:
-            user.unwanted_since.reset();
-            break;
-        case action_kind::discard:
-            std::erase_if(user.generations,
-                          [&](const policy::generation& g) { return g.id == a.generation; });
-            break;
-        default:
-            break;
-    }
+    policy::user_event what = policy::event::wanted_again{};
+    if (a.kind == action_kind::abandon) what = policy::event::abandoned{a.generation, a.sentence};
+    if (a.kind == action_kind::mark_missing) what = policy::event::missing{a.generation, a.sentence};
+    if (a.kind == action_kind::mark_unwanted) what = policy::event::unwanted{};
+    if (a.kind == action_kind::discard) what = policy::event::discarded{a.generation};
     io::log(io::severity::info, io::events::noted, {a.name.exposure, a.name.user, a.generation}, a.sentence);
-    co_return co_await world_.save(a.name);
+    co_return co_await record(a, std::move(what));
 }
 
 platform::group_choice executor::group_for(const policy::desired_exposure& exposure)
@@ -127,12 +231,153 @@ platform::group_choice executor::group_for(const policy::desired_exposure& expos
 }
 
 // The names that the platform has accepted are the first ones to be sent from now on.
-io::task<void> executor::remember_fields(std::string exposure, policy::group_fields fields)
+io::task<void> executor::remember_fields(const policy::desired_exposure& exposure,
+                                         policy::group_fields fields)
 {
-    auto& record = world_.exposure_record(*world_.exposure(exposure));
-    if (record.group_fields == fields) co_return policy::result<void>();
-    record.group_fields = fields;
-    co_return co_await world_.save_exposure(exposure);
+    if (world_.exposure_record(exposure).group_fields == fields) co_return policy::result<void>();
+    policy::exposure_event accepted = policy::event::group_fields_accepted{fields};
+    co_return co_await world_.record(exposure, std::move(accepted));
+}
+
+// ---- an exposure
+
+// At most one instance per tenant: the platform is the judge of a second request, a list shows who won.
+io::task<void> executor::onboard(const policy::action& a)
+{
+    const auto exposure = *world_.exposure(a.name.exposure);
+    policy::exposure_event intent = policy::event::onboarding{};
+    if (auto saved = co_await world_.record(exposure, std::move(intent)); !saved) co_return saved.error();
+
+    const auto created =
+        co_await world_.outside().api.create_instance(address_of(exposure), group_for(exposure));
+    if (created) {
+        io::log(io::severity::info, io::events::onboarded, {exposure.name},
+                "tenant " + exposure.tenant + " onboarded");
+        co_return co_await remember_fields(exposure, created->fields);
+    }
+    if (policy::never_sent(created.error())) {
+        policy::exposure_event never = policy::event::onboarding_not_sent{};
+        if (auto saved = co_await world_.record(exposure, std::move(never)); !saved) co_return saved.error();
+    }
+    co_return created.error();
+}
+
+io::task<void> executor::remember_instance(const policy::action& a)
+{
+    policy::exposure_event found = policy::event::instance_found{a.remote_id};
+    co_return co_await world_.record(*world_.exposure(a.name.exposure), std::move(found));
+}
+
+// --accept-loss: whoever lived in the vanished instance is lost with it. The users first, so that a kill in
+// between leaves the instance known, and the loss to be accepted again.
+io::task<void> executor::forget_instance(const policy::action& a)
+{
+    std::map<policy::user_name, std::vector<policy::user_event>> lost;
+    for (const auto& [name, user] : world_.stored().users)
+        for (const auto& g : user.generations)
+            if (name.exposure == a.name.exposure && g.where.instance_id == a.remote_id && !g.missing_since)
+                lost[name].push_back(policy::event::missing{g.id, a.sentence});
+    for (auto& [name, events] : lost)
+        if (auto saved = co_await world_.record(name, std::move(events), origin_); !saved)
+            co_return saved.error();
+    policy::exposure_event forgotten = policy::event::instance_forgotten{};
+    co_return co_await world_.record(*world_.exposure(a.name.exposure), std::move(forgotten));
+}
+
+// ---- a generation on its way
+
+io::task<void> executor::issue(const policy::action& a)
+{
+    const auto exposure = *world_.exposure(a.name.exposure);
+    const auto want = *world_.wanted(a.name);
+    auto key = co_await io::offload(pool(), [&] { return make_key(exposure, want); });
+    if (!key) co_return key.error();
+
+    const auto instance = world_.exposure_record(exposure).where.instance_id;
+    auto fresh = describe_generation(*key, exposure, want, instance, world_.stored().owner, now());
+    disk::change with;
+    with.keys.push_back({a.name, fresh.id, std::move(key->pem), key->csr_pem});
+    policy::user_event created = policy::event::created{fresh, a.why};
+    if (auto saved = co_await record(a, std::move(created), std::move(with)); !saved) co_return saved.error();
+    io::crash_point("issue.recorded");
+    auto first = a;
+    first.generation = fresh.id;
+    co_return co_await submit(first);
+}
+
+// Intent on disk, then the POST. Whatever comes back, the same key, CSR and description are sent again or
+// found again.
+io::task<void> executor::submit(const policy::action& a)
+{
+    const auto exposure = *world_.exposure(a.name.exposure);
+    const auto before = generation(a);
+    auto csr =
+        co_await io::offload(pool(), [&] { return world_.outside().store.read_csr(a.name, before.id); });
+    if (!csr) co_return csr.error();
+    auto body = encode_csr(*csr, before.sent.encoding);
+    if (!body) co_return body.error();
+
+    policy::user_event intent = policy::event::submitting{
+        .generation = before.id, .instance_id = world_.exposure_record(exposure).where.instance_id};
+    if (auto saved = co_await record(a, std::move(intent)); !saved) co_return saved.error();
+    io::crash_point("submit.intent-kept");
+
+    const auto sent = generation(a);
+    const auto created = co_await world_.outside().api.create_user(
+        address_of(exposure), sent.where.instance_id, sent.sent, group_for(exposure), *body);
+    io::crash_point("submit.answered");
+    auto answered = answer_to(before, created);
+    if (auto saved = co_await record(a, std::move(answered)); !saved) co_return saved.error();
+    if (!created) co_return created.error();
+    co_return co_await remember_fields(exposure, created->fields);
+}
+
+io::task<void> executor::adopt(const policy::action& a)
+{
+    io::log(io::severity::info, io::events::adopted, {a.name.exposure, a.name.user, a.generation},
+            a.sentence);
+    policy::user_event adopted = policy::event::adopted{a.generation, a.remote_id};
+    co_return co_await record(a, std::move(adopted));
+}
+
+io::task<void> executor::collect(const policy::action& a)
+{
+    const auto g = generation(a);
+    auto detail = co_await world_.outside().api.read_user(address_of(a.name.exposure, g.where),
+                                                          g.where.instance_id, g.remote_id);
+    if (!detail) co_return detail.error();
+    if (detail->certificate.empty())
+        co_return policy::failure{.code = policy::errc::bad_answer,
+                                  .context = a.name.text() + ": the platform says " +
+                                             detail->user.status_text +
+                                             " but shows no certificate yet; it is asked again"};
+    auto read = crypto::read_chain(detail->certificate);
+    if (!read) co_return policy::with_context(a.name.text(), read.error());
+    auto chain = crypto::order_chain(std::move(*read), g.fingerprint);
+    const auto verdict =
+        chain ? crypto::judge(chain->leaf, g.fingerprint, now()) : crypto::verdict::wrong_key;
+    if (const auto why = quarantine_of(verdict); !why.empty()) {
+        policy::user_event quarantined = policy::event::quarantined{g.id, why};
+        if (auto saved = co_await record(a, std::move(quarantined)); !saved) co_return saved;
+        co_return policy::failure{
+            .code = policy::errc::unusable_certificate,
+            .context = a.name.text() + ": the certificate of user " + g.remote_id + " is never used: " + why +
+                       "; look at it on the platform, then run: exposure-agent rotate " + a.name.text(),
+            .kind = policy::retry::never};
+    }
+
+    std::string pem = chain->leaf.pem();
+    for (const auto& issuer : chain->rest)
+        pem += issuer.pem();
+    disk::change with;
+    with.certificates.push_back({a.name, g.id, std::move(pem)});
+    const auto certificate = facts_of(chain->leaf.facts, detail->user);
+    warn_about_dates(a.name, certificate, detail->user.expiration_unreadable);
+    io::log(io::severity::info, io::events::issued, {a.name.exposure, a.name.user, g.id},
+            a.name.text() + ": certificate " + certificate.serial + " issued, valid until " +
+                policy::format_utc(certificate.expiry()));
+    policy::user_event issued = policy::event::issued{g.id, certificate};
+    co_return co_await record(a, std::move(issued), std::move(with));
 }
 
 }  // namespace reconcile

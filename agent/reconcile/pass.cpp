@@ -22,55 +22,36 @@ constexpr auto last_poll = std::chrono::milliseconds(policy::limits::poll_last);
 constexpr auto of_look = "look";         // what an exposure's failure is remembered of, or its address
 constexpr int rounds_without_look = 32;  // a plan that never ends is a bug, not a busy loop
 
-std::optional<policy::instant> expiry_of(const policy::stored_user& user)
-{
-    const auto* current = user.find(user.current);
-    if (!current || !current->certificate) return std::nullopt;
-    return current->certificate->expiry();
-}
-
-bool is_hooks(const policy::action& a)
-{
-    return a.kind == policy::action_kind::deploy;
-}
-
-bool is_of_proof(policy::errc code)
+bool is_of_verification(policy::errc code)
 {
     return code == policy::errc::probe_refused || code == policy::errc::probe_unreachable;
 }
 
 io::log_event event_of(const policy::action& a, const policy::failure& failed)
 {
-    if (is_hooks(a)) return io::events::deploy_failed;
-    return is_of_proof(failed.code) ? io::events::proof_failed : io::events::request_failed;
+    if (a.kind == policy::action_kind::deploy) return io::events::deploy_failed;
+    return is_of_verification(failed.code) ? io::events::proof_failed : io::events::request_failed;
 }
 
-std::optional<policy::failure_memory>& memory_of(policy::stored_user& user, const policy::action& a)
+bool is_blocked(const policy::user_event& what)
 {
-    if (is_hooks(a)) return user.deploy_failure;
-    return a.kind == policy::action_kind::retire || a.kind == policy::action_kind::retire_surplus
-               ? user.clear_failure
-               : user.failure;
-}
-
-// True when the kept verdict changed.
-bool update_verdict(std::optional<policy::verdict>& kept, bool blocked, policy::reason why,
-                    const std::string& sentence, policy::instant now)
-{
-    if (!blocked) {
-        const bool was = kept.has_value();
-        kept.reset();
-        return was;
-    }
-    if (kept && kept->reason == policy::word_of(why) && kept->sentence == sentence) return false;
-    kept = policy::verdict{.reason = policy::word_of(why), .sentence = sentence, .since = now};
-    return true;
+    return std::holds_alternative<policy::event::blocked>(what);
 }
 
 }  // namespace
 
+policy::user_event failure_of(world& w, const policy::action& step, const policy::failure& failed)
+{
+    const auto* exposure = w.exposure(step.name.exposure);
+    const auto* want = w.wanted(step.name);
+    return policy::event::failed{
+        .of = policy::attempt_of(step.kind),
+        .what = failed,
+        .wanted = exposure && want ? policy::entry_fingerprint(*exposure, *want) : ""};
+}
+
 exposure_pass::exposure_pass(world& w, std::string exposure, step_listener listener)
-    : world_(w), executor_(w), exposure_(std::move(exposure)), listener_(std::move(listener))
+    : world_(w), exposure_(std::move(exposure)), listener_(std::move(listener))
 {
 }
 
@@ -92,7 +73,7 @@ io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
         co_await perform_all(std::move(steps), options);
         outcome.plan = plan(options);
     }
-    co_await keep_verdicts(outcome.plan);
+    co_await keep_conclusions(outcome.plan);
     if (outcome.acted) poll_ = 0ms;
     outcome.soon = next_look(outcome, onboarding, options);
     co_return outcome;
@@ -111,18 +92,16 @@ io::awaitable<void> exposure_pass::follow_entries()
 {
     const auto* exposure = world_.exposure(exposure_);
     if (!exposure) co_return;
-    std::vector<policy::user_name> changed;
+    std::map<policy::user_name, policy::user_event> changed;
     for (const auto& want : exposure->users) {
         const auto found = world_.stored().users.find({exposure_, want.name});
         if (found == world_.stored().users.end() || !found->second.unreadable.empty()) continue;
-        auto& entry = found->second.entry;
+        const auto& entry = found->second.entry;
         if (entry.retire_after == want.rotation.retire_after && entry.hooks == want.hooks) continue;
-        entry.retire_after = want.rotation.retire_after;
-        entry.hooks = want.hooks;
-        changed.push_back(found->first);
+        changed.emplace(found->first, policy::event::entry_changed{want.rotation.retire_after, want.hooks});
     }
-    for (const auto& name : changed)
-        if (auto saved = co_await world_.save(name); !saved)
+    for (auto& [name, what] : changed)
+        if (auto saved = co_await world_.record(name, std::move(what)); !saved)
             io::log(io::severity::error, saved.error().context);
 }
 
@@ -152,14 +131,14 @@ io::awaitable<void> exposure_pass::remember_exposure(policy::failure failed, std
 {
     if (failed.code == policy::errc::stopping) co_return;
     ++look_attempts_;
-    auto& record = world_.exposure_record(*world_.exposure(exposure_));
-    const bool news = !record.failure || record.failure->sentence != failed.context;
-    record.failure =
-        policy::remember(record.failure, failed, what, std::nullopt, world_.outside().clock.now());
+    const auto& exposure = *world_.exposure(exposure_);
+    const auto& kept = world_.exposure_record(exposure).failure;
+    const bool news = !kept || kept->sentence != failed.context;
     // That a person has to log in is said once for all exposures, by whoever watches the login.
     if (news && !options.interactive && failed.code != policy::errc::login_required)
         io::log(io::severity::warning, io::events::request_failed, {exposure_}, failed.context);
-    if (auto saved = co_await world_.save_exposure(exposure_); !saved)
+    policy::exposure_event happened = policy::event::exposure_failed{failed, what};
+    if (auto saved = co_await world_.record(exposure, std::move(happened)); !saved)
         io::log(io::severity::error, saved.error().context);
 }
 
@@ -170,12 +149,13 @@ io::awaitable<void> exposure_pass::forget_failure(bool has_instance)
     if (record == world_.stored().exposures.end() || !record->second.failure) co_return;
     if (!has_instance && record->second.failure->wanted != of_look) co_return;
     const bool was_said = record->second.failure->code != policy::errc::login_required;
-    record->second.failure.reset();
-    if (was_said)
+    policy::exposure_event over = policy::event::exposure_recovered{};
+    auto saved = co_await world_.record(*world_.exposure(exposure_), std::move(over));
+    if (!saved)
+        io::log(io::severity::error, saved.error().context);
+    else if (was_said)
         io::log(io::severity::info, io::events::recovered, {exposure_},
                 "exposure " + exposure_ + " answers again");
-    if (auto saved = co_await world_.save_exposure(exposure_); !saved)
-        io::log(io::severity::error, saved.error().context);
 }
 
 std::vector<policy::action> exposure_pass::mine(std::vector<policy::action> actions,
@@ -209,7 +189,8 @@ io::awaitable<void> exposure_pass::perform_in_order(std::vector<policy::action> 
 {
     for (const auto& step : steps) {
         if (listener_) listener_(step, nullptr);
-        const auto outcome = co_await executor_.perform(step);
+        executor executor(world_, options.from);
+        const auto outcome = co_await executor.perform(step);
         if (listener_) listener_(step, &outcome);
         if (outcome) continue;
         co_await remember_failure(step, outcome.error(), options);
@@ -227,76 +208,52 @@ io::awaitable<void> exposure_pass::remember_failure(policy::action step, policy:
         co_await remember_exposure(std::move(failed), where, options);
         co_return;
     }
-    auto& user = world_.user(step.name);
-    const auto* exposure = world_.exposure(exposure_);
-    const auto* want = world_.wanted(step.name);
-    const auto print = exposure && want ? policy::entry_fingerprint(*exposure, *want) : "";
-    auto& memory = memory_of(user, step);
-    const bool news = !memory || memory->sentence != failed.context;
-    const auto now = world_.outside().clock.now();
-    memory = policy::remember(memory, failed, print, expiry_of(user), now);
-
+    auto happened = failure_of(world_, step, failed);
+    const auto line = policy::describe(world_.user(step.name), happened, world_.outside().clock.now());
     const int attempt = policy::is_granting(failed) ? 1 : ++attempts_[step.name];
-    const auto soon = policy::soon_again(failed, attempt, now);
+    const auto soon = policy::soon_again(failed, attempt, world_.outside().clock.now());
     if (options.interactive && soon)
-        memory->next_attempt = soon;
+        std::get<policy::event::failed>(happened).next_attempt = soon;
     else
         failed_[step.name] = failed.context;
-    // who waits is told why when it is for minutes, and everything else at the end
-    if (news && (!options.interactive || is_of_proof(failed.code)))
+    // interactive runs report waits of minutes, and everything else at the end
+    if (line && (!options.interactive || is_of_verification(failed.code)))
         io::log(io::severity::warning, event_of(step, failed),
                 {step.name.exposure, step.name.user, step.generation}, failed.context);
-    if (auto saved = co_await world_.save(step.name); !saved)
+    if (auto saved = co_await world_.record(step.name, std::move(happened), options.from); !saved)
         io::log(io::severity::error, saved.error().context);
 }
 
-// What waits for a person is written down, once, so that `status` can show it without asking anybody; what
-// has come to a good end is no failure any more.
-io::awaitable<void> exposure_pass::keep_verdict(policy::outlook view)
+// What waits for a person is stored, once, so that `status` can show it without asking anybody; what has come
+// to a good end is no failure any more.
+io::awaitable<void> exposure_pass::keep_conclusions(policy::outlook view)
 {
     const auto known = world_.stored().users.find(view.name);
-    const auto nothing = [](const policy::stored_user& user) {
-        return !user.blocked && !user.failure && !user.deploy_failure && !user.clear_failure;
-    };
-    if (!view.blocked && (known == world_.stored().users.end() || nothing(known->second))) co_return;
-    auto& record = world_.user(view.name);
-    if (!record.unreadable.empty()) co_return;
-    const auto before = record;
-    const bool over = policy::forget_what_is_over(record, view);
-    const bool news = update_verdict(record.blocked, view.blocked, view.finding, view.sentence,
-                                     world_.outside().clock.now());
-    if (!over && !news) co_return;
-    if (news && record.blocked)
+    if (known == world_.stored().users.end() && !view.blocked) co_return;
+    auto events = policy::conclusions(world_.user(view.name), view);
+    if (events.empty()) co_return;
+    if (is_blocked(events.back()))
         io::log(io::severity::warning, io::events::blocked, {exposure_, view.name.user},
                 policy::about(view.name, view.sentence));
-    const auto saved = co_await world_.save(view.name);
-    if (saved) co_return;
-    io::log(io::severity::error, saved.error().context);
-    // what the disk does not keep is not over: nothing is deleted meanwhile
-    auto& kept = world_.user(view.name);
-    kept.failure = before.failure;
-    kept.deploy_failure = before.deploy_failure;
-    kept.clear_failure = before.clear_failure;
+    if (auto saved = co_await world_.record(view.name, std::move(events)); !saved)
+        io::log(io::severity::error, saved.error().context);
 }
 
-io::awaitable<void> exposure_pass::keep_verdicts(policy::plan_result plan)
+io::awaitable<void> exposure_pass::keep_conclusions(policy::plan_result plan)
 {
     for (const auto& view : plan.users)
         if (view.name.exposure == exposure_ && view.finding != policy::reason::unreachable)
-            co_await keep_verdict(view);
+            co_await keep_conclusions(view);
     for (const auto& view : plan.exposures) {
         if (view.exposure != exposure_ || view.finding == policy::reason::unreachable) continue;
-        const auto kept = world_.stored().exposures.find(exposure_);
-        if (!view.blocked && (kept == world_.stored().exposures.end() || !kept->second.blocked)) continue;
-        auto& record = world_.exposure_record(*world_.exposure(exposure_));
-        if (!record.unreadable.empty() || !update_verdict(record.blocked, view.blocked, view.finding,
-                                                          view.sentence, world_.outside().clock.now()))
-            continue;
-        if (record.blocked)
-            io::log(io::severity::error, io::events::incident, {exposure_},
-                    policy::about("exposure " + exposure_, view.sentence));
-        if (auto saved = co_await world_.save_exposure(exposure_); !saved)
-            io::log(io::severity::error, saved.error().context);
+        const auto& exposure = *world_.exposure(exposure_);
+        for (auto& what : policy::conclusions(world_.exposure_record(exposure), view)) {
+            if (std::holds_alternative<policy::event::blocked>(what))
+                io::log(io::severity::error, io::events::incident, {exposure_},
+                        policy::about("exposure " + exposure_, view.sentence));
+            if (auto saved = co_await world_.record(exposure, std::move(what)); !saved)
+                io::log(io::severity::error, saved.error().context);
+        }
     }
 }
 

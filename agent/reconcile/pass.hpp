@@ -20,6 +20,7 @@ struct pass_options {
     policy::plan_options plan;
     std::set<policy::user_name> only;  // empty: every user
     bool interactive = false;          // a person waits: failed steps are tried again soon, a few times
+    policy::origin from;               // for the history
 };
 
 // What one pass left: whether to look again, and when.
@@ -32,6 +33,9 @@ struct pass_outcome {
 
 // Told of every step as it begins and ends, for progress bars and metrics.
 using step_listener = std::function<void(const policy::action&, const policy::result<void>* outcome)>;
+
+// What is remembered of a step that failed, in a pass as after a verb.
+policy::user_event failure_of(world&, const policy::action&, const policy::failure&);
 
 class exposure_pass {
 public:
@@ -52,13 +56,12 @@ private:
     io::awaitable<void> perform_all(std::vector<policy::action>, pass_options);
     io::awaitable<void> perform_in_order(std::vector<policy::action>, pass_options);
     io::awaitable<void> remember_failure(policy::action, policy::failure, pass_options);
-    io::awaitable<void> keep_verdict(policy::outlook);
-    io::awaitable<void> keep_verdicts(policy::plan_result);
+    io::awaitable<void> keep_conclusions(policy::outlook);
+    io::awaitable<void> keep_conclusions(policy::plan_result);
     std::optional<std::chrono::milliseconds> next_look(const pass_outcome&, bool onboarding,
                                                        const pass_options&);
 
     world& world_;
-    executor executor_;
     std::string exposure_;
     step_listener listener_;
     std::map<policy::user_name, int> attempts_;

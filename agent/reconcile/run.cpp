@@ -2,6 +2,7 @@
 
 #include "agent/io/async.hpp"
 #include "agent/io/log.hpp"
+#include "policy/backoff.hpp"
 #include "policy/nearest.hpp"
 #include "policy/user_index.hpp"
 
@@ -15,16 +16,23 @@ namespace {
 constexpr std::size_t parallel_exposures = 64;
 constexpr auto wait_report_every = std::chrono::minutes(1);
 
-void forget_backoffs(world& w, const std::string& exposure, const std::set<policy::user_name>& only)
+// A person asks: what waits for its time is tried now.
+io::awaitable<void> forget_backoffs(world& w, std::string exposure, std::set<policy::user_name> only)
 {
-    for (auto& [name, user] : w.stored().users) {
-        if (name.exposure != exposure || (!only.empty() && !only.contains(name))) continue;
-        for (auto* memory : {&user.failure, &user.deploy_failure, &user.clear_failure})
-            if (*memory) (*memory)->next_attempt.reset();
+    std::vector<policy::user_name> waiting;
+    for (const auto& [name, user] : w.stored().users)
+        if (name.exposure == exposure && (only.empty() || only.contains(name)) &&
+            policy::is_backing_off(user))
+            waiting.push_back(name);
+    for (const auto& name : waiting) {
+        policy::user_event now = policy::event::retry_requested{};
+        (void)co_await w.record(name, std::move(now));
     }
     const auto record = w.stored().exposures.find(exposure);
-    if (record != w.stored().exposures.end() && record->second.failure)
-        record->second.failure->next_attempt.reset();
+    const auto* named = w.exposure(exposure);
+    if (!named || record == w.stored().exposures.end() || !record->second.failure) co_return;
+    policy::exposure_event now = policy::event::retry_exposure{};
+    (void)co_await w.record(*named, std::move(now));
 }
 
 std::set<std::string> exposures_of(const world& w, const std::set<policy::user_name>& only)
@@ -107,7 +115,7 @@ io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options op
 {
     std::shared_ptr<void> taken;
     if (guard) taken = co_await guard(exposure);
-    forget_backoffs(w, exposure, options.only);
+    co_await forget_backoffs(w, exposure, options.only);
     exposure_pass pass(w, exposure, std::move(listener));
     wait_reporter waits(exposure, w.outside().clock.now());
     pass_outcome last;
@@ -139,7 +147,8 @@ io::awaitable<report> run(world& w, run_options options, step_listener listener)
     const auto names = exposures_of(w, options.only);
     const std::vector<std::string> exposures(names.begin(), names.end());
     const auto deadline = w.outside().clock.now() + options.timeout;
-    const pass_options pass{.plan = options.plan, .only = options.only, .interactive = true};
+    const pass_options pass{
+        .plan = options.plan, .only = options.only, .interactive = true, .from = options.from};
     report total;
     co_await io::for_each_parallel(
         parallel_exposures, exposures.size(), [&](std::size_t i) -> io::awaitable<void> {

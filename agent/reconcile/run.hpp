@@ -19,6 +19,7 @@ struct run_options {
     policy::plan_options plan;
     std::set<policy::user_name> only;  // empty: every user, and every credential
     policy::duration timeout = std::chrono::minutes(15);
+    policy::origin from = {.actor = policy::actor::person, .by = {}};
     exposure_guard guard;  // each exposure is taken by itself, so that a dead one holds up nobody; empty: not
 };
 

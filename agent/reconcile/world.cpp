@@ -117,19 +117,55 @@ policy::stored_exposure& world::exposure_record(const policy::desired_exposure& 
     return record;
 }
 
-io::task<void> world::save(policy::user_name name, disk::change what)
+io::task<void> world::change(policy::user_name name, std::vector<policy::user_event> events,
+                             policy::origin from, disk::change with)
 {
-    const auto found = stored_.users.find(name);
-    if (found == stored_.users.end()) co_return policy::result<void>();
-    what.users.push_back(found->second);
-    co_return co_await outside_.store.commit(std::move(what));
+    const auto now = outside_.clock.now();
+    const auto before = user(name);
+    auto after = before;
+    const bool new_files = !with.keys.empty() || !with.certificates.empty();
+    for (const auto& what : events) {
+        if (auto line = policy::describe(after, what, now, from)) with.events.push_back(std::move(*line));
+        after = policy::apply(std::move(after), what, now);
+    }
+    user(name) = after;
+    with.users.push_back(std::move(after));
+    auto saved = co_await outside_.store.commit(std::move(with));
+    const auto counts_once_stored = [](const policy::user_event& e) { return policy::must_be_stored(e); };
+    if (!saved && (new_files || std::ranges::any_of(events, counts_once_stored))) user(name) = before;
+    co_return saved;
 }
 
-io::task<void> world::save_exposure(std::string name)
+io::task<void> world::record(const policy::user_name& name, std::vector<policy::user_event> events,
+                             const policy::origin& from)
 {
-    disk::change what;
-    what.exposures.push_back(stored_.exposures.at(name));
-    co_return co_await outside_.store.commit(std::move(what));
+    return change(name, std::move(events), from, disk::change());
+}
+
+io::task<void> world::record(const policy::user_name& name, policy::user_event what,
+                             const policy::origin& from)
+{
+    return record(name, std::move(what), from, disk::change());
+}
+
+io::task<void> world::record(const policy::user_name& name, policy::user_event what,
+                             const policy::origin& from, disk::change with)
+{
+    std::vector<policy::user_event> events;
+    events.push_back(std::move(what));
+    return change(name, std::move(events), from, std::move(with));
+}
+
+io::task<void> world::record(policy::desired_exposure e, policy::exposure_event what)
+{
+    const auto before = exposure_record(e);
+    const auto after = policy::apply(before, what, outside_.clock.now());
+    exposure_record(e) = after;
+    disk::change with;
+    with.exposures.push_back(after);
+    auto saved = co_await outside_.store.commit(std::move(with));
+    if (!saved && policy::must_be_stored(what)) exposure_record(e) = before;
+    co_return saved;
 }
 
 }  // namespace reconcile

@@ -2,6 +2,7 @@
 
 #include "agent/reconcile/ports.hpp"
 #include "policy/desired.hpp"
+#include "policy/events.hpp"
 #include "policy/observed.hpp"
 #include "policy/stored.hpp"
 
@@ -11,7 +12,7 @@
 #include <utility>
 
 // The three worlds in memory: what the file wants, what the platform had at the last look, what the disk
-// holds. Records change in memory and on disk together; one thread, so no locks.
+// holds. Records change in memory and on disk together, by events alone; one thread, so no locks.
 
 namespace reconcile {
 
@@ -71,12 +72,24 @@ public:
     policy::stored_user& user(const policy::user_name&);
     policy::stored_exposure& exposure_record(const policy::desired_exposure&);
 
-    // On stable storage when it returns, with whatever else belongs to the step: one transaction.
-    io::task<void> save(policy::user_name name) { return save(std::move(name), disk::change()); }
-    io::task<void> save(policy::user_name, disk::change);
-    io::task<void> save_exposure(std::string name);
+    // Applies what happened to the user's record, and stores it with its history in one transaction: on
+    // stable storage when it returns. What counts only once it is stored is taken back if the disk refuses
+    // it, and so is what came with a key or a certificate.
+    io::task<void> record(const policy::user_name&, std::vector<policy::user_event>,
+                          const policy::origin& = policy::by_schedule);
+    io::task<void> record(const policy::user_name&, policy::user_event,
+                          const policy::origin& = policy::by_schedule);
+    io::task<void> record(const policy::user_name&, policy::user_event, const policy::origin&,
+                          disk::change with);
+    io::task<void> record(policy::desired_exposure, policy::exposure_event);
+
+    // Forgets the user: its record on the disk is erased already.
+    void forget(const policy::user_name& name) { stored_.users.erase(name); }
 
 private:
+    io::task<void> change(policy::user_name, std::vector<policy::user_event>, policy::origin,
+                          disk::change with);
+
     ports& outside_;
     std::shared_ptr<const policy::desired_state> desired_;
     std::map<std::string, std::shared_ptr<const policy::desired_state>> pinned_;

@@ -90,7 +90,7 @@ policy::failure told(const json::object& answer)
     policy::failure failed{.code = policy::errc::unavailable, .context = "the running daemon gave no reason"};
     if (const auto* code = answer.if_contains("code"); code && code->is_string())
         for (int c = 0; c <= static_cast<int>(policy::errc::internal); ++c)
-            if (code->as_string() == policy::name_of(static_cast<policy::errc>(c)))
+            if (code->as_string() == policy::word_of(static_cast<policy::errc>(c)))
                 failed.code = static_cast<policy::errc>(c);
     if (const auto* messages = answer.if_contains("messages"); messages && messages->is_array() &&
                                                                !messages->as_array().empty() &&

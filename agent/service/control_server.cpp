@@ -56,7 +56,7 @@ io::awaitable<web_answer> give_token(std::shared_ptr<const control_points> point
     const auto token = co_await points->access_token(std::move(refused));
     if (!token) {
         auto answer = answer_of(token.error());
-        answer["code"] = policy::name_of(token.error().code);
+        answer["code"] = policy::word_of(token.error().code);
         co_return in_json(200, answer);
     }
     json::object answer(json::make_shared_resource<platform::wiping_storage>());

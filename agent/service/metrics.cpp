@@ -192,7 +192,7 @@ void counters::count_step(const policy::action& step, const policy::result<void>
         case action_kind::issue:
         case action_kind::submit:
         case action_kind::collect:
-        case action_kind::prove:
+        case action_kind::verify:
             break;
         default:
             return;

@@ -5,9 +5,11 @@
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
 #include "agent/platform/oauth.hpp"
+#include "agent/reconcile/look.hpp"
 #include "agent/service/login_watch.hpp"
 #include "policy/about.hpp"
 #include "policy/exit_code.hpp"
+#include "policy/requests.hpp"
 
 #include <boost/json.hpp>
 
@@ -84,23 +86,9 @@ object answer_of(const reconcile::report& report)
             {"messages", std::move(messages)}};
 }
 
-bool is_on_its_way(const policy::stored_user& user)
+policy::origin person(const object& arguments)
 {
-    return std::ranges::any_of(user.generations, [&](const policy::generation& g) {
-        return g.id != user.current && !g.published_at && !g.abandoned && !g.missing_since &&
-               g.quarantine.empty();
-    });
-}
-
-// A person's word: whatever the schedule, a back-off or a budget says.
-void ask_for_rotation(policy::stored_user& user, bool retire_now, policy::instant now)
-{
-    user.failure.reset();
-    user.blocked.reset();
-    user.creations.clear();
-    user.held.clear();
-    user.retire_now = user.retire_now || retire_now;
-    if (!is_on_its_way(user)) user.rotate_asked_at = now;
+    return {.actor = policy::actor::person, .by = text(arguments, "by")};
 }
 
 }  // namespace
@@ -137,6 +125,7 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
 {
     reconcile::run_options options{.plan = {.accept_loss = flag(arguments, "accept_loss")},
                                    .only = std::move(only),
+                                   .from = person(arguments),
                                    .guard = std::move(guard)};
     if (const auto* timeout = arguments.if_contains("timeout"); timeout && timeout->is_int64())
         options.timeout = policy::duration(timeout->as_int64());
@@ -168,10 +157,11 @@ io::awaitable<object> operations::rotate(object arguments)
     std::set<policy::user_name> unasked = only;
     std::optional<policy::failure> failed;
     const bool retire_now = flag(arguments, "retire_now");
+    const auto from = person(arguments);
     const reconcile::exposure_guard guard =
         [&](std::string exposure) -> io::awaitable<std::shared_ptr<void>> {
         auto held = co_await take(exposure);
-        co_await ask(std::move(exposure), unasked, retire_now, failed);
+        co_await ask(std::move(exposure), unasked, retire_now, from, failed);
         co_return held;
     };
     auto answer = co_await converge(only, std::move(arguments), guard);
@@ -180,56 +170,41 @@ io::awaitable<object> operations::rotate(object arguments)
 }
 
 io::awaitable<void> operations::ask(std::string exposure, std::set<policy::user_name>& unasked,
-                                    bool retire_now, std::optional<policy::failure>& failed)
+                                    bool retire_now, policy::origin from,
+                                    std::optional<policy::failure>& failed)
 {
     for (const auto& name : std::set(unasked)) {
         if (name.exposure != exposure) continue;
         unasked.erase(name);
         if (!app_.world().stored().users.contains(name)) continue;
-        ask_for_rotation(app_.world().user(name), retire_now, app_.clock().now());
-        if (auto saved = co_await app_.world().save(name); !saved) failed = saved.error();
+        policy::user_event asked = policy::event::rotation_requested{retire_now};
+        if (auto saved = co_await app_.world().record(name, std::move(asked), from); !saved)
+            failed = saved.error();
     }
 }
 
-// The generation before is put back by the same one rename; its hooks run like those of any new certificate.
-io::task<void> operations::put_back(policy::user_name name)
+// The previous certificate comes back by the same one rename; its hooks run like those of any new
+// certificate.
+io::task<void> operations::roll_back(policy::user_name name, policy::origin from)
 {
     auto& world = app_.world();
     const auto found = world.stored().users.find(name);
-    const auto* before =
-        found == world.stored().users.end() ? nullptr : found->second.find(found->second.previous);
-    if (!world.wanted(name) || !before || !before->certificate || before->missing_since)
-        co_return policy::failure{.code = policy::errc::usage,
-                                  .context = name.text() + ": no previous certificate to return to",
-                                  .kind = policy::retry::never};
-    const auto g = *before;
-    const platform::exposure_address address{.name = name.exposure,
-                                             .variant = g.where.variant,
-                                             .base_url = g.where.base_url,
-                                             .tenant = g.where.tenant};
-    const auto detail = co_await app_.api().read_user(address, g.where.instance_id, g.remote_id);
+    if (!world.wanted(name) || found == world.stored().users.end()) co_return policy::no_way_back(name);
+    const auto back = policy::roll_back(found->second);
+    if (!back) co_return back.error();
+    const auto g = *found->second.find(back->generation);
+    const auto detail = co_await app_.api().read_user(reconcile::address_of(name.exposure, g.where),
+                                                      g.where.instance_id, g.remote_id);
     if (!detail && detail.error().code != policy::errc::not_found) co_return detail.error();
     if (!detail)
-        co_return policy::failure{
-            .code = policy::errc::refused,
-            .context = name.text() + ": the user of generation " + g.id +
-                       " no longer exists on the platform. Run: exposure-agent rotate " + name.text(),
-            .kind = policy::retry::never};
-    reconcile::executor executor(world);
-    const policy::action step{.kind = policy::action_kind::publish,
-                              .name = name,
-                              .why = policy::reason::rotation_asked,
-                              .sentence = "put back by rollback",
-                              .generation = g.id};
-    // saved together with the switch: a kill in between must not undo what was asked for
-    auto& user = world.user(name);
-    user.held = g.id;
-    user.deploy_reason = "rollback";
-    user.rotate_asked_at.reset();
-    user.retire_now = false;
-    auto published = co_await executor.perform(step);
-    if (!published) world.user(name).held.clear();
-    co_return published;
+        co_return policy::failure{.code = policy::errc::refused,
+                                  .context = name.text() + ": user " + g.remote_id +
+                                             " of the previous certificate is deleted on the platform; run: "
+                                             "exposure-agent rotate " +
+                                             name.text(),
+                                  .kind = policy::retry::never};
+    reconcile::executor executor(world, std::move(from));
+    co_return co_await executor.perform(*back);
 }
 
 io::awaitable<object> operations::rollback(object arguments)
@@ -237,9 +212,10 @@ io::awaitable<object> operations::rollback(object arguments)
     const auto only = names_of(arguments);
     for (const auto& name : only) {
         const auto held = co_await take(name.exposure);
-        if (auto back = co_await put_back(name); !back) co_return service::answer_of(back.error());
+        if (auto back = co_await roll_back(name, person(arguments)); !back)
+            co_return service::answer_of(back.error());
     }
-    object pending{{"names", arguments["names"]}};
+    object pending{{"names", arguments["names"]}, {"by", text(arguments, "by")}};
     auto answer = co_await deploy(std::move(pending));
     auto& messages = answer["messages"].as_array();
     for (const auto& name : only)
@@ -251,7 +227,8 @@ io::awaitable<object> operations::rollback(object arguments)
 // What is pending is looked at when the exposure's turn has come: a pass may have done it meanwhile, or an
 // edit removed it.
 io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<policy::user_name> only,
-                                                bool force, std::vector<std::string>& failed,
+                                                bool force, policy::origin from,
+                                                std::vector<std::string>& failed,
                                                 std::vector<std::string>& passed)
 {
     const auto held = co_await take(exposure);
@@ -259,29 +236,28 @@ io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<p
     std::vector<policy::user_name> names;
     for (const auto& [name, user] : world.stored().users)
         if (name.exposure == exposure && (only.empty() || only.contains(name))) names.push_back(name);
-    reconcile::executor executor(world);
+    reconcile::executor executor(world, from);
     for (const auto& name : names) {
         if (!world.wanted(name) || !world.stored().users.contains(name)) continue;
-        auto& user = world.user(name);
-        auto* current = user.find(user.current);
-        if (!current || (current->deployed_at && !force)) continue;
-        current->deployed_at.reset();
-        const policy::action step{.kind = policy::action_kind::deploy,
-                                  .name = name,
-                                  .why = policy::reason::hooks_pending,
-                                  .generation = current->id};
-        const auto done = co_await executor.perform(step);
+        const auto step = policy::pending_hooks(world.user(name), force);
+        if (!step) continue;
+        if (force) {
+            policy::user_event asked = policy::event::hooks_requested{};
+            if (auto saved = co_await world.record(name, std::move(asked), from); !saved) {
+                failed.push_back(saved.error().context);
+                continue;
+            }
+        }
+        const auto done = co_await executor.perform(*step);
         if (done) {
             passed.push_back(name.text() + ": hooks succeeded");
             continue;
         }
         failed.push_back(done.error().context);
         if (done.error().code == policy::errc::stopping) co_return;
-        user.deploy_failure = policy::failure_memory{.count = 1,
-                                                     .code = done.error().code,
-                                                     .sentence = done.error().context,
-                                                     .last = app_.clock().now()};
-        if (auto saved = co_await world.save(name); !saved) failed.push_back(saved.error().context);
+        auto happened = reconcile::failure_of(world, *step, done.error());
+        if (auto saved = co_await world.record(name, std::move(happened), from); !saved)
+            failed.push_back(saved.error().context);
     }
 }
 
@@ -293,12 +269,13 @@ io::awaitable<object> operations::deploy(object arguments)
     const auto names = exposures_of(app_.world(), "deploy", arguments);
     const std::vector<std::string> exposures(names.begin(), names.end());
     const bool force = flag(arguments, "force");
+    const auto from = person(arguments);
     std::vector<std::string> failed;
     std::vector<std::string> messages;
-    co_await io::for_each_parallel(exposures.size(), exposures.size(),
-                                   [&](std::size_t i) -> io::awaitable<void> {
-                                       co_await deploy_exposure(exposures[i], only, force, failed, messages);
-                                   });
+    co_await io::for_each_parallel(
+        exposures.size(), exposures.size(), [&](std::size_t i) -> io::awaitable<void> {
+            co_await deploy_exposure(exposures[i], only, force, from, failed, messages);
+        });
     messages.insert(messages.end(), failed.begin(), failed.end());
     if (messages.empty()) messages.emplace_back("No hooks are pending.");
     co_return object{{"exit", failed.empty() ? 0 : 1}, {"messages", boost::json::value_from(messages)}};

@@ -43,11 +43,12 @@ private:
     io::awaitable<boost::json::object> converge(std::set<policy::user_name> only, boost::json::object,
                                                 reconcile::exposure_guard);
     io::awaitable<void> ask(std::string exposure, std::set<policy::user_name>& unasked, bool retire_now,
-                            std::optional<policy::failure>& failed);
+                            policy::origin, std::optional<policy::failure>& failed);
     io::awaitable<std::shared_ptr<void>> take(std::string exposure);
-    io::task<void> put_back(policy::user_name);
+    io::task<void> roll_back(policy::user_name, policy::origin);
     io::awaitable<void> deploy_exposure(std::string exposure, std::set<policy::user_name> only, bool force,
-                                        std::vector<std::string>& failed, std::vector<std::string>& passed);
+                                        policy::origin, std::vector<std::string>& failed,
+                                        std::vector<std::string>& passed);
 
     application& app_;
     reconcile::step_listener listener_;

@@ -26,12 +26,12 @@ value time_or_null(const std::optional<policy::instant>& at)
 
 value proof_of(const policy::generation& g)
 {
-    switch (g.proven) {
-        case policy::proof::none:
+    switch (g.verified) {
+        case policy::verification::none:
             return nullptr;
-        case policy::proof::local:
+        case policy::verification::local:
             return "local";
-        case policy::proof::broker:
+        case policy::verification::broker:
             return "broker";
     }
     return nullptr;

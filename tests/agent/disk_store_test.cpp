@@ -135,8 +135,8 @@ policy::stored_user full_user()
                      .not_after = at(5),
                      .expiration_date = at(6)};
     g.collected_at = at(7);
-    g.proven = policy::proof::broker;
-    g.proven_at = at(8);
+    g.verified = policy::verification::broker;
+    g.verified_at = at(8);
     g.published_at = at(9);
     g.deployed_at = at(10);
     g.missing_since = at(11);

@@ -68,7 +68,7 @@ template <class T>
 void check_failure(const policy::result<T>& result, policy::errc code)
 {
     BOOST_REQUIRE(!result);
-    BOOST_TEST(policy::name_of(result.error().code) == policy::name_of(code), result.error().context);
+    BOOST_TEST(policy::word_of(result.error().code) == policy::word_of(code), result.error().context);
 }
 
 }  // namespace disk_test

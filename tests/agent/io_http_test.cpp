@@ -148,7 +148,7 @@ bool contains(const std::string& text, std::string_view part)
 void check_failure(const policy::result<io::http_response>& outcome, errc code, std::string_view sentence)
 {
     BOOST_REQUIRE(outcome.has_error());
-    BOOST_TEST(policy::name_of(outcome.error().code) == policy::name_of(code));
+    BOOST_TEST(policy::word_of(outcome.error().code) == policy::word_of(code));
     BOOST_TEST(contains(outcome.error().context, sentence), outcome.error().context << " lacks " << sentence);
     BOOST_TEST(!contains(outcome.error().context, "made-up"));
 }
@@ -596,7 +596,7 @@ BOOST_AUTO_TEST_CASE(waiting_for_a_connection_has_a_limit_of_its_own)
                       request.limits = {
                           .wait = i == 1 ? 100ms : 5s, .connect = 5s, .answer = i == 0 ? 800ms : 5s};
                       const auto outcome = co_await http.exchange(std::move(request));
-                      ends[i] = outcome ? outcome->body : policy::name_of(outcome.error().code);
+                      ends[i] = outcome ? outcome->body : policy::word_of(outcome.error().code);
                   }));
     BOOST_TEST(ends[0] == "no_answer");
     BOOST_TEST(ends[1] == "timed_out");
@@ -619,7 +619,7 @@ BOOST_AUTO_TEST_CASE(a_single_use_request_never_waits_behind_others)
                                            : post(server.url("localhost", "/token"));
                       request.single_use = i == 2;
                       const auto outcome = co_await http.exchange(std::move(request));
-                      order.push_back(outcome ? outcome->body : policy::name_of(outcome.error().code));
+                      order.push_back(outcome ? outcome->body : policy::word_of(outcome.error().code));
                   }));
     BOOST_TEST(order.front() == "granted");
     http.close_kept();
@@ -856,7 +856,7 @@ BOOST_AUTO_TEST_CASE(a_stop_ends_what_may_be_ended_and_lets_the_rest_hear_its_an
     run_coroutine(context, io::for_each_parallel(2, 2, [&](std::size_t i) -> io::awaitable<void> {
                       auto request = i == 0 ? get(server.url("localhost")) : post(server.url("localhost"));
                       const auto outcome = co_await http.exchange(std::move(request));
-                      order += outcome ? outcome->body : policy::name_of(outcome.error().code);
+                      order += outcome ? outcome->body : policy::word_of(outcome.error().code);
                       order += " ";
                       const std::lock_guard lock(mutex);
                       may_answer = true;

@@ -41,6 +41,11 @@ BOOST_AUTO_TEST_CASE(an_empty_tenant_becomes_a_certificate_in_use)
     BOOST_TEST(said == expected, boost::test_tools::per_element());
     BOOST_TEST(w.publisher.current.at("/out/siem") == w.kept().current);
     BOOST_TEST(w.publisher.torn.empty());
+    const words history = {"created", "submitted", "accepted", "issued", "in_use"};
+    words told;
+    for (const auto& happened : w.store.events)
+        told.push_back(happened.event);
+    BOOST_TEST(told == history, boost::test_tools::per_element());
 }
 
 BOOST_AUTO_TEST_CASE(nothing_due_costs_two_requests)
@@ -120,7 +125,7 @@ BOOST_AUTO_TEST_CASE(a_hook_that_fails_after_a_switch_shows_the_way_back)
     w.reconcile();
     BOOST_TEST(
         w.kept().deploy_failure.value().sentence ==
-        "the hook said no; the certificate before comes back with `exposure-agent rollback logs/siem`");
+        "the hook said no; to return to the previous certificate, run: exposure-agent rollback logs/siem");
 }
 
 BOOST_AUTO_TEST_CASE(a_refusal_of_the_broker_is_waited_for_while_access_is_granted)
@@ -130,7 +135,7 @@ BOOST_AUTO_TEST_CASE(a_refusal_of_the_broker_is_waited_for_while_access_is_grant
     w.desired.exposures.front().broker = "broker.example.com:9093";
     w.broker.refusals = 5;
     BOOST_TEST(w.reconcile().converged());
-    BOOST_TEST((w.kept().generations.front().proven == policy::proof::broker));
+    BOOST_TEST((w.kept().generations.front().verified == policy::verification::broker));
 }
 
 BOOST_AUTO_TEST_CASE(a_certificate_that_the_broker_refuses_is_never_switched_to)

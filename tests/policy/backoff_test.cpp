@@ -29,8 +29,9 @@ BOOST_AUTO_TEST_CASE(each_failure_waits_longer_up_to_half_an_hour)
 {
     std::optional<policy::failure_memory> memory;
     int count = 0;
-    for (const duration expected : {duration(5s), duration(15s), duration(30s), duration(1min), duration(2min), duration(5min),
-                                    duration(10min), duration(15min), duration(30min), duration(30min), duration(30min)}) {
+    for (const duration expected :
+         {duration(5s), duration(15s), duration(30s), duration(1min), duration(2min), duration(5min),
+          duration(10min), duration(15min), duration(30min), duration(30min), duration(30min)}) {
         memory = policy::remember(memory, failing(), "entry", std::nullopt, now);
         BOOST_TEST((wait_of(*memory) == expected));
         BOOST_TEST(memory->count == ++count);
@@ -108,23 +109,32 @@ BOOST_AUTO_TEST_CASE(a_person_who_waits_sees_three_attempts)
     BOOST_TEST(!policy::is_granting(granting));
 }
 
+// Applies what the pass came to; true when there was anything.
+bool settle(policy::stored_user& user, const policy::outlook& view)
+{
+    const auto events = policy::conclusions(user, view);
+    for (const auto& what : events)
+        user = policy::apply(std::move(user), what, now);
+    return !events.empty();
+}
+
 BOOST_AUTO_TEST_CASE(what_came_to_a_good_end_is_no_failure_any_more)
 {
     const auto memory = policy::remember({}, failing(), "entry", std::nullopt, now);
     policy::stored_user user{.generations = {{.id = "aaaaaaaa"}}, .current = "aaaaaaaa"};
     user.failure = user.deploy_failure = user.clear_failure = memory;
     policy::outlook view{.finding = policy::reason::backing_off, .clears = true};
-    BOOST_TEST(!policy::forget_what_is_over(user, view));
+    BOOST_TEST(!settle(user, view));
     view.finding = policy::reason::healthy;
-    BOOST_TEST(policy::forget_what_is_over(user, view));
+    BOOST_TEST(settle(user, view));
     BOOST_TEST((!user.failure && user.deploy_failure && user.clear_failure));
     user.generations.front().deployed_at = now;
-    BOOST_TEST(policy::forget_what_is_over(user, view));
+    BOOST_TEST(settle(user, view));
     BOOST_TEST((!user.deploy_failure && user.clear_failure));
     view.clears = false;
-    BOOST_TEST(policy::forget_what_is_over(user, view));
+    BOOST_TEST(settle(user, view));
     BOOST_TEST(!user.clear_failure);
-    BOOST_TEST(!policy::forget_what_is_over(user, view));
+    BOOST_TEST(!settle(user, view));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -385,24 +385,24 @@ BOOST_AUTO_TEST_CASE(a_generation_on_its_way)
          "waiting_ready"},
         {"collected", [](policy_world& w) { w.on_its_way(stage::collected); }, "publish web b",
          "not_published"},
-        {"collected, to be proven",
+        {"collected, to be verified",
          [](policy_world& w) {
              w.on_its_way(stage::collected);
              w.want().verify = true;
          },
-         "prove web b", "not_proven"},
-        {"proven",
+         "verify web b", "not_verified"},
+        {"verified",
          [](policy_world& w) {
-             w.on_its_way(stage::proven);
+             w.on_its_way(stage::verified);
              w.want().verify = true;
          },
          "publish web b", "not_published"},
-        {"the broker is down and the one in use has expired: proven enough",
+        {"the broker is down and the one in use has expired: verified enough",
          [](policy_world& w) {
              w.want().verify = true;
              auto& g = w.on_its_way(stage::collected);
-             g.proven = policy::proof::local;
-             g.proven_at = w.now;
+             g.verified = policy::verification::local;
+             g.verified_at = w.now;
          },
          "publish web b", "not_published"},
         {"an abandoned one is nobody's step",

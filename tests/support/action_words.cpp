@@ -26,8 +26,8 @@ const char* word_of(policy::action_kind kind) noexcept
             return "lose";
         case action_kind::collect:
             return "collect";
-        case action_kind::prove:
-            return "prove";
+        case action_kind::verify:
+            return "verify";
         case action_kind::publish:
             return "publish";
         case action_kind::deploy:

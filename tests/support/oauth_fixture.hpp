@@ -121,14 +121,14 @@ struct oauth_fixture {
     {
         const auto token = run(tokens->current());
         return token ? std::string(token->view())
-                     : std::string("failed: ") + policy::name_of(token.error().code);
+                     : std::string("failed: ") + policy::word_of(token.error().code);
     }
 
     std::string after_refusal(const char* refused)
     {
         const auto token = run(tokens->after_refusal(crypto::secret(refused)));
         return token ? std::string(token->view())
-                     : std::string("failed: ") + policy::name_of(token.error().code);
+                     : std::string("failed: ") + policy::word_of(token.error().code);
     }
 
     platform::login_status status() { return run(tokens->status()).value(); }

@@ -156,7 +156,7 @@ policy::generation& policy_world::in_use(const std::string& user, char digit)
     g.submitted_at = g.accepted_at = g.collected_at = g.published_at = g.deployed_at = since;
     g.remote_id = remote_id_of(digit);
     g.certificate = certificate_from(since, digit);
-    g.proven = policy::proof::local;
+    g.verified = policy::verification::local;
     auto& record = have(user);
     list(record.name, g);
     record.previous = record.current;
@@ -183,11 +183,11 @@ policy::generation& policy_world::on_its_way(stage as_far_as, const std::string&
     if (as_far_as >= stage::collected) {
         g.certificate = certificate_from(g.created_at, digit);
         g.collected_at = g.created_at;
-        g.proven = policy::proof::local;
+        g.verified = policy::verification::local;
     }
-    if (as_far_as >= stage::proven) {
-        g.proven = policy::proof::broker;
-        g.proven_at = g.created_at;
+    if (as_far_as >= stage::verified) {
+        g.verified = policy::verification::broker;
+        g.verified_at = g.created_at;
     }
     return have(user).generations.emplace_back(g);
 }

@@ -14,7 +14,7 @@ namespace support {
 using namespace std::chrono_literals;
 
 // Where a generation is on its way. Each includes those before it.
-enum class stage { kept, sent, accepted, ready, collected, proven };
+enum class stage { kept, sent, accepted, ready, collected, verified };
 
 class policy_world {
 public:

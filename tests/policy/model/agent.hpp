@@ -1,5 +1,6 @@
 #pragma once
 
+#include "policy/events.hpp"
 #include "policy/plan.hpp"
 #include "tests/policy/model/cloud.hpp"
 #include "tests/policy/model/laws.hpp"
@@ -44,8 +45,7 @@ private:
     void perform_in_order(const std::vector<policy::action>&);
     void remember_failure(const policy::action&, const policy::failure&);
     void remember_exposure(const std::string& exposure, const policy::failure&, const std::string& what);
-    void keep_verdict(const policy::outlook&);
-    void keep_verdicts(const policy::plan_result&, const std::string& exposure);
+    void keep_conclusions(const policy::plan_result&, const std::string& exposure);
 
     // ---- execute*.cpp
     outcome perform(const policy::action&);
@@ -54,7 +54,7 @@ private:
     outcome submit(const user_name&, const std::string& id);
     outcome adopt(const policy::action&);
     outcome collect(const policy::action&);
-    outcome prove(const policy::action&);
+    outcome verify(const policy::action&);
     outcome publish(const policy::action&);
     outcome deploy(const policy::action&);
     outcome release(const policy::action&);
@@ -75,9 +75,10 @@ private:
     const policy::desired_user* wanted(const user_name&) const;
     policy::stored_user& user(const user_name&);
     policy::stored_exposure& exposure_record(const policy::desired_exposure&);
-    policy::generation& generation(const policy::action& a) { return *user(a.name).find(a.generation); }
-    outcome save(const user_name&);
-    outcome save_exposure(const std::string&);
+    const policy::generation& generation(const policy::action& a) { return *user(a.name).find(a.generation); }
+    // As reconcile::world does.
+    outcome record(const user_name&, const std::vector<policy::user_event>&);
+    outcome record_exposure(const policy::desired_exposure&, const policy::exposure_event&);
 
     // An effect that outlives us: we may be killed before and after it, and it may fail.
     outcome effect(const char* what, const std::string& of, const std::function<void()>&);

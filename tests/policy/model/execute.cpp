@@ -1,4 +1,6 @@
+#include "policy/backoff.hpp"
 #include "policy/limits.hpp"
+#include "policy/requests.hpp"
 #include "tests/policy/model/agent.hpp"
 #include "tests/support/action_words.hpp"
 
@@ -30,14 +32,6 @@ bool refused_for_certain(errc code)
            code == errc::throttled || code == errc::unauthorized;
 }
 
-bool is_on_its_way(const policy::stored_user& user)
-{
-    return std::ranges::any_of(user.generations, [&](const policy::generation& g) {
-        return g.id != user.current && !g.published_at && !g.abandoned && !g.missing_since &&
-               g.quarantine.empty();
-    });
-}
-
 }  // namespace
 
 agent::outcome agent::perform(const action& a)
@@ -57,8 +51,8 @@ agent::outcome agent::perform(const action& a)
             return adopt(a);
         case action_kind::collect:
             return collect(a);
-        case action_kind::prove:
-            return prove(a);
+        case action_kind::verify:
+            return verify(a);
         case action_kind::publish:
             return publish(a);
         case action_kind::deploy:
@@ -79,14 +73,12 @@ agent::outcome agent::perform(const action& a)
 
 agent::outcome agent::note(const action& a)
 {
-    auto& record = user(a.name);
-    if (a.kind == action_kind::abandon) generation(a).abandoned = true;
-    if (a.kind == action_kind::mark_missing) generation(a).missing_since = now();
-    if (a.kind == action_kind::mark_unwanted) record.unwanted_since = now();
-    if (a.kind == action_kind::mark_wanted) record.unwanted_since.reset();
-    if (a.kind == action_kind::discard)
-        std::erase_if(record.generations, [&](const auto& g) { return g.id == a.generation; });
-    auto saved = save(a.name);
+    policy::user_event what = policy::event::wanted_again{};
+    if (a.kind == action_kind::abandon) what = policy::event::abandoned{a.generation, a.sentence};
+    if (a.kind == action_kind::mark_missing) what = policy::event::missing{a.generation, a.sentence};
+    if (a.kind == action_kind::mark_unwanted) what = policy::event::unwanted{};
+    if (a.kind == action_kind::discard) what = policy::event::discarded{a.generation};
+    auto saved = record(a.name, {what});
     if (!saved || a.kind != action_kind::discard) return saved;
     return effect("erase key", a.generation, [&] { w_.files.keys.erase({a.name, a.generation}); });
 }
@@ -119,20 +111,7 @@ agent::outcome agent::issue(const action& a)
     });
     if (!kept) return kept;
 
-    auto& record = user(a.name);
-    record.generations.push_back(fresh);
-    std::erase_if(record.creations,
-                  [&](instant at) { return now() - at >= policy::limits::creation_window; });
-    record.creations.push_back(now());
-    record.retire_now = record.retire_now && record.rotate_asked_at;
-    record.rotate_asked_at.reset();
-    record.held.clear();
-    record.blocked.reset();
-    record.deploy_reason = policy::word_of(a.why);
-    if (auto saved = save(a.name); !saved) {
-        std::erase_if(user(a.name).generations, [&](const auto& g) { return g.id == fresh.id; });
-        return saved;
-    }
+    if (auto saved = record(a.name, {policy::event::created{fresh, a.why}}); !saved) return saved;
     return submit(a.name, fresh.id);
 }
 
@@ -142,14 +121,8 @@ agent::outcome agent::submit(const user_name& name, const std::string& id)
     if (!w_.files.keys.contains({name, id}))
         return failure{.code = errc::disk, .context = "no CSR", .kind = retry::never};
     const auto before = *user(name).find(id);
-    auto* g = user(name).find(id);
-    g->submitted_at = now();
-    g->answered = false;
-    g->where.instance_id = exposure_record(e).where.instance_id;
-    if (auto saved = save(name); !saved) {
-        *user(name).find(id) = before;
-        return saved;
-    }
+    const policy::event::submitting intent{id, exposure_record(e).where.instance_id};
+    if (auto saved = record(name, {intent}); !saved) return saved;
     const auto sent = *user(name).find(id);
     const auto seen = observed_.exposures.find(name.exposure);
     const auto created = cloud_.create_user(
@@ -160,31 +133,20 @@ agent::outcome agent::submit(const user_name& name, const std::string& id)
     if (w_.loud)
         w_.say("  POST " + sent.id + (created ? " -> " + *created : " -> " + created.error().context));
     point("POST", name.user);
-    g = user(name).find(id);
-    g->submitted_at = now();
-    if (created && !created->empty()) {
-        g->remote_id = *created;
-        g->accepted_at = now();
-        g->answered = true;
-        user(name).failure.reset();
-    } else if (!created && policy::never_sent(created.error())) {
-        g->submitted_at = before.submitted_at;
-        g->answered = before.answered;
-    } else if (!created) {
-        g->answered = refused_for_certain(created.error().code);
-    }
-    if (auto saved = save(name); !saved) return saved;
+    policy::user_event answer = policy::event::unanswered{id};
+    if (created && !created->empty()) answer = policy::event::accepted{id, *created};
+    if (!created && policy::never_sent(created.error()))
+        answer = policy::event::not_sent{id, before.submitted_at, before.answered};
+    else if (!created && refused_for_certain(created.error().code))
+        answer = policy::event::refused{id, created.error().context};
+    if (auto saved = record(name, {answer}); !saved) return saved;
     if (!created) return created.error();
     return {};
 }
 
 agent::outcome agent::adopt(const action& a)
 {
-    auto& g = generation(a);
-    g.remote_id = a.remote_id;
-    g.accepted_at = now();
-    user(a.name).failure.reset();
-    return save(a.name);
+    return record(a.name, {policy::event::adopted{a.generation, a.remote_id}});
 }
 
 agent::outcome agent::collect(const action& a)
@@ -200,23 +162,17 @@ agent::outcome agent::collect(const action& a)
     if (certificate.key != g.fingerprint) why = "its public key is not ours";
     if (certificate.facts.not_after <= now()) why = "it has expired already";
     if (!why.empty()) {
-        generation(a).quarantine = why;
-        if (auto saved = save(a.name); !saved) return saved;
+        if (auto saved = record(a.name, {policy::event::quarantined{g.id, why}}); !saved) return saved;
         return failure{.code = errc::unusable_certificate, .context = why, .kind = retry::never};
     }
     auto kept = effect("write certificate", g.id, [&] {
         w_.files.certificates[{a.name, g.id}] = certificate;
     });
     if (!kept) return kept;
-    auto& record = generation(a);
-    record.certificate = certificate.facts;
-    record.collected_at = now();
-    record.proven = policy::proof::local;
-    user(a.name).failure.reset();
-    return save(a.name);
+    return record(a.name, {policy::event::issued{g.id, certificate.facts}});
 }
 
-agent::outcome agent::prove(const action& a)
+agent::outcome agent::verify(const action& a)
 {
     point("probe", a.name.user);
     const auto* current = user(a.name).find(user(a.name).current);
@@ -224,11 +180,8 @@ agent::outcome agent::prove(const action& a)
     const bool down = w_.random.chance(w_.sky.broker_down);
     const bool refused = !down && w_.random.chance(w_.sky.broker_refuses);
     if ((!down && !refused) || (down && in_use_expired)) {
-        auto& record = generation(a);
-        record.proven = down ? policy::proof::local : policy::proof::broker;
-        record.proven_at = now();
-        user(a.name).failure.reset();
-        return save(a.name);
+        const auto by = down ? policy::verification::local : policy::verification::broker;
+        return record(a.name, {policy::event::verified{a.generation, by}});
     }
     const auto& g = generation(a);
     const bool interactive = g.collected_at && now() - *g.collected_at < policy::limits::probe_patience;
@@ -242,7 +195,6 @@ agent::outcome agent::publish(const action& a)
     const auto& want = *wanted(a.name);
     const auto before = user(a.name);
     const auto g = generation(a);
-    const bool repair = before.current == g.id;
     const auto& directory = want.output.directory;
     const auto key = w_.files.keys.find({a.name, g.id});
     const auto certificate = w_.files.certificates.find({a.name, g.id});
@@ -255,26 +207,17 @@ agent::outcome agent::publish(const action& a)
     });
     if (!switched) return switched;
 
-    auto& record = user(a.name);
-    record.output = policy::output_condition::sound;
-    if (!repair || (record.failure && policy::is_local(record.failure->code))) record.failure.reset();
-    if (!repair) {
-        record.previous = before.current;
-        record.current = g.id;
-        record.deploy_failure.reset();
-        auto& now_in_use = generation(a);
-        now_in_use.published_at = now();
-        now_in_use.deployed_at = want.hooks.empty() ? std::optional(now()) : std::nullopt;
-    }
-    if (auto saved = save(a.name); !saved) return saved;
+    std::vector<policy::user_event> events;
+    if (a.why == policy::reason::rolled_back) events.push_back(policy::event::rolled_back{g.id});
+    events.push_back(policy::event::published{.generation = g.id, .hooks = !want.hooks.empty()});
+    if (auto saved = record(a.name, events); !saved) return saved;
     if (before.entry.directory == directory) return {};
     if (!before.entry.directory.empty())
         if (auto gone = effect("unpublish", before.entry.directory,
                                [&] { w_.files.links.erase(before.entry.directory); });
             !gone)
             return gone;
-    user(a.name).entry.directory = directory;
-    return save(a.name);
+    return record(a.name, {policy::event::moved{directory}});
 }
 
 agent::outcome agent::deploy(const action& a)
@@ -282,9 +225,7 @@ agent::outcome agent::deploy(const action& a)
     point("hooks", a.name.user);
     if (!wanted(a.name)->hooks.empty() && w_.random.chance(w_.sky.hook))
         return failure{.code = errc::hook_failed, .context = "a hook failed"};
-    generation(a).deployed_at = now();
-    user(a.name).deploy_failure.reset();
-    return save(a.name);
+    return record(a.name, {policy::event::deployed{a.generation}});
 }
 
 agent::outcome agent::delete_remote(const action& a, const policy::place& where, const std::string& id)
@@ -308,9 +249,7 @@ agent::outcome agent::release(const action& a)
 {
     const auto g = generation(a);
     if (auto gone = delete_all_of(a, g); !gone) return gone;
-    generation(a).missing_since = now();
-    user(a.name).failure.reset();
-    return save(a.name);
+    return record(a.name, {policy::event::released{g.id}});
 }
 
 agent::outcome agent::retire(const action& a)
@@ -322,12 +261,8 @@ agent::outcome agent::retire(const action& a)
     } else if (!g.missing_since) {
         if (auto gone = delete_user_of(a, g); !gone) return gone;
     }
-    user(a.name).clear_failure.reset();
-    if (surplus) return save(a.name);
-    auto& record = user(a.name);
-    std::erase_if(record.generations, [&](const auto& other) { return other.id == g.id; });
-    if (record.generations.size() == 1) record.retire_now = false;
-    if (auto saved = save(a.name); !saved) return saved;
+    if (surplus) return record(a.name, {policy::event::surplus_deleted{g.id, a.remote_id}});
+    if (auto saved = record(a.name, {policy::event::retired{g.id}}); !saved) return saved;
     return effect("erase key", g.id, [&] {
         w_.files.keys.erase({a.name, g.id});
         w_.files.certificates.erase({a.name, g.id});
@@ -405,18 +340,17 @@ agent::outcome agent::remove(const action& a)
     for (const auto& g : generations) {
         if (g.missing_since && users_with_key(a.name, g).empty()) continue;
         if (auto gone = delete_all_of(a, g); !gone) return gone;
-        user(a.name).find(g.id)->missing_since = now();
-        if (auto saved = save(a.name); !saved) return saved;
+        if (auto saved = record(a.name, {policy::event::removed{g.id}}); !saved) return saved;
     }
     return {};
 }
 
 agent::outcome agent::forget(const action& a)
 {
-    const auto record = user(a.name);
-    if (!record.entry.directory.empty() && !record.current.empty())
-        if (auto left = effect("unpublish", record.entry.directory,
-                               [&] { w_.files.links.erase(record.entry.directory); });
+    const auto kept = user(a.name);
+    if (!kept.entry.directory.empty() && !kept.current.empty())
+        if (auto left = effect("unpublish", kept.entry.directory,
+                               [&] { w_.files.links.erase(kept.entry.directory); });
             !left)
             return left;
     auto keys = effect("erase keys", a.name.user, [&] {
@@ -435,40 +369,30 @@ agent::outcome agent::onboard(const action& a)
 {
     const auto& e = *exposure(a.name.exposure);
     laws_.on_onboard(exposure_record(e));
-    exposure_record(e).onboarding_since = now();
-    if (auto saved = save_exposure(e.name); !saved) return saved;
+    if (auto saved = record_exposure(e, policy::event::onboarding{}); !saved) return saved;
     const auto created = cloud_.create_instance(place_of(e));
     point("POST instance", e.name);
     if (created) return {};
-    if (policy::never_sent(created.error())) {
-        exposure_record(e).onboarding_since.reset();
-        if (auto saved = save_exposure(e.name); !saved) return saved;
-    }
+    if (policy::never_sent(created.error()))
+        if (auto saved = record_exposure(e, policy::event::onboarding_not_sent{}); !saved) return saved;
     return created.error();
 }
 
 agent::outcome agent::remember_instance(const action& a)
 {
-    auto& record = exposure_record(*exposure(a.name.exposure));
-    record.where.instance_id = a.remote_id;
-    record.onboarding_since.reset();
-    return save_exposure(a.name.exposure);
+    return record_exposure(*exposure(a.name.exposure), policy::event::instance_found{a.remote_id});
 }
 
 agent::outcome agent::forget_instance(const action& a)
 {
-    for (auto& [name, record] : stored_.users) {
-        bool changed = false;
-        for (auto& g : record.generations)
-            if (name.exposure == a.name.exposure && g.where.instance_id == a.remote_id && !g.missing_since) {
-                g.missing_since = now();
-                changed = true;
-            }
-        if (!changed) continue;
-        if (auto saved = save(name); !saved) return saved;
-    }
-    exposure_record(*exposure(a.name.exposure)).where.instance_id.clear();
-    return save_exposure(a.name.exposure);
+    std::map<user_name, std::vector<policy::user_event>> lost;
+    for (const auto& [name, kept] : stored_.users)
+        for (const auto& g : kept.generations)
+            if (name.exposure == a.name.exposure && g.where.instance_id == a.remote_id && !g.missing_since)
+                lost[name].push_back(policy::event::missing{g.id, a.sentence});
+    for (const auto& [name, events] : lost)
+        if (auto saved = record(name, events); !saved) return saved;
+    return record_exposure(*exposure(a.name.exposure), policy::event::instance_forgotten{});
 }
 
 // ---- a person's words: agent/service/operations.cpp
@@ -477,15 +401,8 @@ void agent::rotate(const user_name& name, bool retire_now)
 {
     file_ = w_.desired;
     if (!wanted(name) || !stored_.users.contains(name)) return;
-    auto& record = user(name);
-    record.failure.reset();
-    record.blocked.reset();
-    record.creations.clear();
-    record.held.clear();
-    record.retire_now = record.retire_now || retire_now;
-    if (!is_on_its_way(record)) record.rotate_asked_at = now();
     laws_.rotated(name);
-    (void)save(name);
+    (void)record(name, {policy::event::rotation_requested{retire_now}});
 }
 
 void agent::rollback(const user_name& name)
@@ -494,33 +411,26 @@ void agent::rollback(const user_name& name)
     inspect_outputs(name.exposure);
     const auto found = stored_.users.find(name);
     if (found == stored_.users.end() || !wanted(name)) return;
-    const auto* before = found->second.find(found->second.previous);
-    if (!before || !before->certificate || before->missing_since) return;
-    const auto g = *before;
+    const auto back = policy::roll_back(found->second);
+    if (!back) return;
+    const auto g = *found->second.find(back->generation);
     const auto detail = cloud_.read_user(place_of(g.where), g.where.instance_id, g.remote_id);
     if (!detail) return;
     w_.deleted_by_us.erase(g.remote_id);  // the platform still shows it: that it goes later is found out then
-    const auto kept = user(name);
-    auto& record = user(name);
-    record.held = g.id;
-    record.deploy_reason = "rollback";
-    record.rotate_asked_at.reset();
-    record.retire_now = false;
-    const auto published = perform({.kind = action_kind::publish, .name = name, .generation = g.id});
-    if (!published && user(name).current != g.id) {
-        user(name).held = kept.held;
-        user(name).rotate_asked_at = kept.rotate_asked_at;
-        user(name).retire_now = kept.retire_now;
-    }
+    (void)perform(*back);
 }
 
 void agent::forget_backoffs()
 {
-    for (auto& [name, record] : stored_.users)
-        for (auto* memory : {&record.failure, &record.deploy_failure, &record.clear_failure})
-            if (*memory) (*memory)->next_attempt.reset();
-    for (auto& [name, record] : stored_.exposures)
-        if (record.failure) record.failure->next_attempt.reset();
+    std::vector<user_name> waiting;
+    for (const auto& [name, kept] : stored_.users)
+        if (policy::is_backing_off(kept)) waiting.push_back(name);
+    for (const auto& name : waiting)
+        (void)record(name, {policy::event::retry_requested{}});
+    for (const auto& e : file_.exposures)
+        if (const auto kept = stored_.exposures.find(e.name);
+            kept != stored_.exposures.end() && kept->second.failure)
+            (void)record_exposure(e, policy::event::retry_exposure{});
 }
 
 }  // namespace model

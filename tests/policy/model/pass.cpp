@@ -27,27 +27,6 @@ std::vector<std::string> known_ids(const policy::stored_state& stored,
     return ids;
 }
 
-std::optional<policy::failure_memory>& memory_of(policy::stored_user& user, policy::action_kind kind)
-{
-    if (kind == policy::action_kind::deploy) return user.deploy_failure;
-    return kind == policy::action_kind::retire || kind == policy::action_kind::retire_surplus
-               ? user.clear_failure
-               : user.failure;
-}
-
-bool update_verdict(std::optional<policy::verdict>& kept, bool blocked, policy::reason why,
-                    const std::string& sentence, instant now)
-{
-    if (!blocked) {
-        const bool was = kept.has_value();
-        kept.reset();
-        return was;
-    }
-    if (kept && kept->reason == policy::word_of(why) && kept->sentence == sentence) return false;
-    kept = policy::verdict{.reason = policy::word_of(why), .sentence = sentence, .since = now};
-    return true;
-}
-
 std::string describe(const policy::action& a)
 {
     return std::string(support::word_of(a.kind)) + " " + a.name.text() + " " + a.generation + " " +
@@ -127,7 +106,7 @@ void agent::pass_of(const std::string& name, policy::plan_options options)
         if (std::ranges::any_of(mine, [](const auto& a) { return a.kind == policy::action_kind::onboard; }))
             break;
     }
-    keep_verdicts(last_, name);
+    keep_conclusions(last_, name);
 }
 
 void agent::look(const policy::desired_exposure& e)
@@ -168,8 +147,7 @@ void agent::look(const policy::desired_exposure& e)
     } else if (const auto kept = stored_.exposures.find(e.name);
                kept != stored_.exposures.end() && kept->second.failure &&
                (has_instance || kept->second.failure->wanted == of_look)) {
-        kept->second.failure.reset();
-        (void)save_exposure(e.name);
+        (void)record_exposure(e, policy::event::exposure_recovered{});
     }
 }
 
@@ -193,14 +171,12 @@ void agent::inspect_outputs(const std::string& name)
 
 void agent::follow_entries(const std::string& name)
 {
-    for (auto& [who, record] : stored_.users) {
+    for (const auto& [who, kept] : std::map(stored_.users)) {
         const auto* want = who.exposure == name ? wanted(who) : nullptr;
         if (!want) continue;
-        if (record.entry.retire_after == want->rotation.retire_after && record.entry.hooks == want->hooks)
+        if (kept.entry.retire_after == want->rotation.retire_after && kept.entry.hooks == want->hooks)
             continue;
-        record.entry.retire_after = want->rotation.retire_after;
-        record.entry.hooks = want->hooks;
-        (void)save(who);
+        (void)record(who, {policy::event::entry_changed{want->rotation.retire_after, want->hooks}});
     }
 }
 
@@ -226,54 +202,36 @@ void agent::remember_failure(const policy::action& step, const policy::failure& 
     if (step.name.user.empty())
         return remember_exposure(step.name.exposure, failed,
                                  exposure_record(*exposure(step.name.exposure)).where.base_url);
-    auto& record = user(step.name);
     const auto* e = exposure(step.name.exposure);
     const auto* want = wanted(step.name);
-    auto& memory = memory_of(record, step.kind);
-    const auto* current = record.find(record.current);
-    const auto expiry =
-        current && current->certificate ? std::optional(current->certificate->expiry()) : std::nullopt;
-    memory = policy::remember(memory, failed, e && want ? policy::entry_fingerprint(*e, *want) : "", expiry,
-                              now());
-    (void)save(step.name);
+    (void)record(step.name,
+                 {policy::event::failed{.of = policy::attempt_of(step.kind),
+                                        .what = failed,
+                                        .wanted = e && want ? policy::entry_fingerprint(*e, *want) : ""}});
 }
 
 void agent::remember_exposure(const std::string& name, const policy::failure& failed, const std::string& what)
 {
-    auto& record = exposure_record(*exposure(name));
-    record.failure = policy::remember(record.failure, failed, what, std::nullopt, now());
-    (void)save_exposure(name);
+    (void)record_exposure(*exposure(name), policy::event::exposure_failed{failed, what});
 }
 
-void agent::keep_verdict(const policy::outlook& view)
+void agent::keep_conclusions(const policy::plan_result& plan, const std::string& name)
 {
-    if (!view.blocked && !stored_.users.contains(view.name)) return;
-    auto& record = user(view.name);
-    const auto before = record;
-    const bool over = policy::forget_what_is_over(record, view);
-    const bool news = update_verdict(record.blocked, view.blocked, view.finding, view.sentence, now());
-    if (!over && !news) return;
-    if (w_.loud && view.blocked) w_.say(" " + view.name.text() + " is blocked: " + view.sentence);
-    if (save(view.name)) return;
-    auto& kept = user(view.name);
-    kept.failure = before.failure;
-    kept.deploy_failure = before.deploy_failure;
-    kept.clear_failure = before.clear_failure;
-}
-
-void agent::keep_verdicts(const policy::plan_result& plan, const std::string& name)
-{
-    for (const auto& view : plan.users)
-        if (view.name.exposure == name && view.finding != policy::reason::unreachable) keep_verdict(view);
+    for (const auto& view : plan.users) {
+        if (view.name.exposure != name || view.finding == policy::reason::unreachable) continue;
+        if (!view.blocked && !stored_.users.contains(view.name)) continue;
+        if (const auto events = policy::conclusions(user(view.name), view); !events.empty()) {
+            if (w_.loud && view.blocked) w_.say(" " + view.name.text() + " is blocked: " + view.sentence);
+            (void)record(view.name, events);
+        }
+    }
     for (const auto& view : plan.exposures) {
         if (view.exposure != name || view.finding == policy::reason::unreachable) continue;
-        const auto kept = stored_.exposures.find(name);
-        if (!view.blocked && (kept == stored_.exposures.end() || !kept->second.blocked)) continue;
-        if (!update_verdict(exposure_record(*exposure(name)).blocked, view.blocked, view.finding,
-                            view.sentence, now()))
-            continue;
-        if (w_.loud && view.blocked) w_.say(" exposure " + name + " is blocked: " + view.sentence);
-        (void)save_exposure(name);
+        const auto& e = *exposure(name);
+        for (const auto& what : policy::conclusions(exposure_record(e), view)) {
+            if (w_.loud && view.blocked) w_.say(" exposure " + name + " is blocked: " + view.sentence);
+            (void)record_exposure(e, what);
+        }
     }
 }
 
@@ -317,16 +275,27 @@ policy::stored_exposure& agent::exposure_record(const policy::desired_exposure& 
     return record;
 }
 
-agent::outcome agent::save(const user_name& name)
+agent::outcome agent::record(const user_name& name, const std::vector<policy::user_event>& events)
 {
-    const auto found = stored_.users.find(name);
-    if (found == stored_.users.end()) return {};
-    return effect("save", name.user, [&] { w_.files.records[name] = found->second; });
+    const auto before = user(name);
+    auto after = before;
+    for (const auto& what : events)
+        after = policy::apply(std::move(after), what, now());
+    user(name) = after;
+    auto saved = effect("save", name.user, [&] { w_.files.records[name] = after; });
+    const auto counts_once_stored = [](const policy::user_event& e) { return policy::must_be_stored(e); };
+    if (!saved && std::ranges::any_of(events, counts_once_stored)) user(name) = before;
+    return saved;
 }
 
-agent::outcome agent::save_exposure(const std::string& name)
+agent::outcome agent::record_exposure(const policy::desired_exposure& e, const policy::exposure_event& what)
 {
-    return effect("save", name, [&] { w_.files.exposures[name] = stored_.exposures.at(name); });
+    const auto before = exposure_record(e);
+    const auto after = policy::apply(before, what, now());
+    exposure_record(e) = after;
+    auto saved = effect("save", e.name, [&] { w_.files.exposures[e.name] = after; });
+    if (!saved && policy::must_be_stored(what)) exposure_record(e) = before;
+    return saved;
 }
 
 void agent::point(const char* what, const std::string& of)

@@ -361,7 +361,8 @@ void history::disk_suffers()
             break;
         default: {
             const bool far = random.chance(200);
-            const auto step = far ? duration(random.below(2'000'000) - 1'000'000) : duration(random.below(500) - 250);
+            const auto step =
+                far ? duration(random.below(2'000'000) - 1'000'000) : duration(random.below(500) - 250);
             w_.clock_ahead = w_.clock_ahead == 0s ? step : 0s;
             w_.now += w_.desired.reconcile.settle;  // a step within the settle time would cut it short
             w_.settle_time();
@@ -398,11 +399,11 @@ void history::person_speaks()
             return;
         case 4:
             w_.say("reconcile");
-            agent_.forget_backoffs();
+            survive([&] { agent_.forget_backoffs(); });
             return pass();
         default:
             w_.say("reconcile --accept-loss");
-            agent_.forget_backoffs();
+            survive([&] { agent_.forget_backoffs(); });
             return pass({.accept_loss = true});
     }
 }

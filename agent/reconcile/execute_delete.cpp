@@ -133,11 +133,10 @@ io::task<void> executor::delete_before_replace(const policy::action& a)
 {
     const auto g = generation(a);
     if (auto gone = co_await delete_all_of(a.name, g); !gone) co_return gone.error();
-    generation(a).missing_since = now();
-    world_.user(a.name).failure.reset();
     io::log(io::severity::info, io::events::retired, {a.name.exposure, a.name.user, g.id},
             a.name.text() + ": " + a.sentence);
-    co_return co_await world_.save(a.name);
+    policy::user_event released = policy::event::released{g.id};
+    co_return co_await record(a, std::move(released));
 }
 
 // First the user, then its record, then its key: a key is kept until its user is certainly gone.
@@ -152,15 +151,11 @@ io::task<void> executor::retire(const policy::action& a)
     } else if (!g.missing_since) {
         if (auto gone = co_await delete_user_of(a.name, g); !gone) co_return gone.error();
     }
-    world_.user(a.name).clear_failure.reset();
     io::log(io::severity::info, io::events::retired, {a.name.exposure, a.name.user, g.id},
             a.name.text() + ": user " + (id.empty() ? g.sent.common_name : id) + " retired: " + a.sentence);
-    if (surplus) co_return co_await world_.save(a.name);
-
-    auto& user = world_.user(a.name);
-    std::erase_if(user.generations, [&](const policy::generation& other) { return other.id == g.id; });
-    if (user.generations.size() == 1) user.retire_now = false;
-    if (auto saved = co_await world_.save(a.name); !saved) co_return saved.error();
+    policy::user_event gone = policy::event::retired{g.id};
+    if (surplus) gone = policy::event::surplus_deleted{g.id, id};
+    if (auto saved = co_await record(a, std::move(gone)); !saved || surplus) co_return saved;
     io::crash_point("retire.recorded");
     co_return policy::result<void>();
 }
@@ -171,8 +166,8 @@ io::task<void> executor::remove(const policy::action& a)
     for (const auto& g : generations) {
         if (g.missing_since && users_with_key(a.name, g).empty()) continue;
         if (auto gone = co_await delete_all_of(a.name, g); !gone) co_return gone.error();
-        world_.user(a.name).find(g.id)->missing_since = now();
-        if (auto saved = co_await world_.save(a.name); !saved) co_return saved.error();
+        policy::user_event removed = policy::event::removed{g.id};
+        if (auto saved = co_await record(a, std::move(removed)); !saved) co_return saved.error();
     }
     io::log(io::severity::info, io::events::removed, {a.name.exposure, a.name.user},
             a.name.text() + ": removed from the platform: " + a.sentence);
@@ -197,7 +192,7 @@ io::task<void> executor::forget(const policy::action& a)
     disk::change what;
     what.forgotten.push_back(a.name);
     auto forgotten = co_await outside.store.commit(std::move(what));
-    if (forgotten) world_.stored().users.erase(a.name);
+    if (forgotten) world_.forget(a.name);
     co_return forgotten;
 }
 

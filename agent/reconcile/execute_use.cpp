@@ -1,0 +1,202 @@
+#include "agent/io/async.hpp"
+#include "agent/io/crash_point.hpp"
+#include "agent/io/log.hpp"
+#include "agent/io/log_events.hpp"
+#include "agent/reconcile/execute.hpp"
+#include "policy/dates.hpp"
+#include "policy/limits.hpp"
+#include "policy/requests.hpp"
+
+namespace reconcile {
+namespace {
+
+using deploy::proof_verdict;
+
+// Reads the pair. Blocks: for the pool.
+policy::result<deploy::proof_request> proof_of(disk::store& store, const policy::desired_exposure& exposure,
+                                               const policy::generation& g, const std::string& user)
+{
+    const policy::user_name name{exposure.name, user};
+    auto key = store.read_key(name, g.id);
+    if (!key) return key.error();
+    auto certificate = store.read_certificate(name, g.id);
+    if (!certificate) return certificate.error();
+    return deploy::proof_request{.exposure = exposure.name,
+                                 .user = user,
+                                 .broker = exposure.broker,
+                                 .broker_ca_file = exposure.broker_ca_file,
+                                 .topic = exposure.topic,
+                                 .consumer_group = g.sent.consumer_group,
+                                 .key_pem = std::move(*key),
+                                 .certificate_pem = std::move(*certificate)};
+}
+
+// What the broker says of the pair in use, and what becomes of it: always that it stays.
+std::string of_pair_in_use(const policy::generation* current,
+                           const policy::result<deploy::proof_answer>& in_use)
+{
+    if (!current) return "; nothing is published before it does";
+    if (!in_use || in_use->verdict == proof_verdict::unreachable) return "; the certificate in use stays";
+    if (in_use->verdict == proof_verdict::accepted) return "; it accepts the certificate in use, which stays";
+    return "; nor does it accept the certificate in use, which stays (" + in_use->evidence + ")";
+}
+
+// A refusal may only mean that access is still being granted: after the patience it needs a person.
+policy::failure not_verified(const policy::user_name& name, const std::string& common_name,
+                             const deploy::proof_answer& answer, const std::string& in_use, bool interactive)
+{
+    const bool unreachable = answer.verdict == proof_verdict::unreachable;
+    std::string sentence = name.text() + ": the broker " +
+                           (unreachable ? "did not say whether it accepts the new certificate ("
+                                        : "does not accept the new certificate (") +
+                           answer.evidence + ")" + in_use;
+    if (unreachable)
+        sentence += "; it is asked again, and `exposure-agent doctor` looks at the way to it";
+    else if (interactive)
+        sentence += "; access may still be on its way, so it is asked again";
+    else
+        sentence += "; ask the platform's operator why " + common_name +
+                    " has no access; it is asked again every hour, at once by `exposure-agent reconcile`";
+    return {.code = unreachable ? policy::errc::probe_unreachable : policy::errc::probe_refused,
+            .context = sentence,
+            .kind = unreachable || interactive ? policy::retry::later : policy::retry::after_change};
+}
+
+// A hook that fails right after a switch may mean that the consumer cannot use the new certificate.
+policy::failure with_way_back(policy::failure failed, const policy::stored_user& user)
+{
+    if (policy::can_roll_back(user) && user.held.empty())
+        failed.context +=
+            "; to return to the previous certificate, run: exposure-agent rollback " + user.name.text();
+    return failed;
+}
+
+}  // namespace
+
+// ---- verify
+
+// Tells "this pair is refused" from "the broker is down" by trying the pair in use as well.
+io::task<void> executor::verify(const policy::action& a)
+{
+    const auto exposure = *world_.exposure(a.name.exposure);
+    auto& outside = world_.outside();
+    const auto g = generation(a);
+    auto request =
+        co_await io::offload(pool(), [&] { return proof_of(outside.store, exposure, g, a.name.user); });
+    if (!request) co_return request.error();
+    auto answer = co_await outside.proof.ask(std::move(*request));
+    if (!answer) co_return answer.error();
+
+    const auto* current = world_.user(a.name).find(world_.user(a.name).current);
+    const bool in_use_expired = current && current->certificate && current->certificate->expiry() <= now();
+    if (answer->verdict == proof_verdict::accepted ||
+        (answer->verdict == proof_verdict::unreachable && in_use_expired)) {
+        policy::user_event verified = policy::event::verified{g.id, answer->verdict == proof_verdict::accepted
+                                                                        ? policy::verification::broker
+                                                                        : policy::verification::local};
+        co_return co_await record(a, std::move(verified));
+    }
+
+    policy::result<deploy::proof_answer> in_use = policy::failure{};
+    if (current) {
+        auto pair = co_await io::offload(
+            pool(), [&] { return proof_of(outside.store, exposure, *current, a.name.user); });
+        if (pair) in_use = co_await outside.proof.ask(std::move(*pair));
+    }
+    const bool interactive = g.collected_at && now() - *g.collected_at < policy::limits::probe_patience;
+    co_return not_verified(a.name, g.sent.common_name, *answer, of_pair_in_use(current, in_use), interactive);
+}
+
+// ---- publish and deploy
+
+// Complete on disk before one rename puts it in use; repairs go the same way.
+io::task<void> executor::publish(const policy::action& a)
+{
+    const auto exposure = *world_.exposure(a.name.exposure);
+    const auto want = *world_.wanted(a.name);
+    auto& outside = world_.outside();
+    const auto before = world_.user(a.name);
+    const auto g = generation(a);
+    const bool repair = before.current == g.id;
+
+    auto published =
+        co_await io::offload(pool(), [&]() -> policy::result<std::vector<policy::published_file>> {
+            auto key = outside.store.read_key(a.name, g.id);
+            if (!key) return key.error();
+            auto chain = outside.store.read_certificate(a.name, g.id);
+            if (!chain) return chain.error();
+            return outside.publisher.publish(
+                {.name = a.name,
+                 .output = want.output,
+                 .generation = g.id,
+                 .key_pem = std::move(*key),
+                 .fullchain_pem = *chain,
+                 .broker = exposure.broker,
+                 .broker_ca_file = exposure.broker_ca_file,
+                 .consumer_group = want.consumer_group,
+                 .keep = repair ? before.previous : before.current,
+                 .known = repair ? before.files : std::vector<policy::published_file>()});
+        });
+    if (!published) co_return published.error();
+    io::crash_point("publish.switched");
+
+    std::vector<policy::user_event> events;
+    if (a.why == policy::reason::rolled_back) events.push_back(policy::event::rolled_back{g.id});
+    events.push_back(policy::event::published{.generation = g.id,
+                                              .files = std::move(*published),
+                                              .rendered = disk::rendering_of(exposure, want),
+                                              .hooks = !want.hooks.empty(),
+                                              .why = a.sentence});
+    io::log(io::severity::info, repair ? io::events::repaired : io::events::published,
+            {a.name.exposure, a.name.user, g.id},
+            a.name.text() + ": " +
+                (repair ? "published again: " + a.sentence
+                        : "certificate in use, valid until " + policy::format_utc(g.certificate->expiry())));
+    if (auto saved = co_await world_.record(a.name, std::move(events), origin_); !saved)
+        co_return saved.error();
+    co_return co_await leave_old_directory(a, want.output.directory);
+}
+
+// The record names the old directory until nothing of ours is left there.
+io::task<void> executor::leave_old_directory(const policy::action& a, std::string directory)
+{
+    const auto user = world_.user(a.name);
+    if (user.entry.directory == directory) co_return policy::result<void>();
+    if (!user.entry.directory.empty()) {
+        std::vector<std::string> ids;
+        for (const auto& known : user.generations)
+            ids.push_back(known.id);
+        auto left = co_await io::offload(
+            pool(), [&] { return world_.outside().publisher.unpublish(user.entry.directory, ids); });
+        if (!left) co_return left.error();
+    }
+    policy::user_event moved = policy::event::moved{directory};
+    co_return co_await record(a, std::move(moved));
+}
+
+io::task<void> executor::deploy(const policy::action& a)
+{
+    const auto exposure = *world_.exposure(a.name.exposure);
+    const auto want = *world_.wanted(a.name);
+    const auto g = generation(a);
+    const deploy::hook_run run{.name = a.name,
+                               .hooks = want.hooks,
+                               .directory = want.output.directory,
+                               .generation = g.id,
+                               .not_after = g.certificate->not_after,
+                               .topic = exposure.topic,
+                               .consumer_group = want.consumer_group,
+                               .reason = world_.user(a.name).deploy_reason};
+    auto passed = co_await world_.outside().hooks.run(run);
+    if (!passed && passed.error().code == policy::errc::hook_failed)
+        co_return with_way_back(passed.error(), world_.user(a.name));
+    if (!passed) co_return passed.error();
+    io::crash_point("deploy.hooks-passed");
+
+    io::log(io::severity::info, io::events::deployed, {a.name.exposure, a.name.user, g.id},
+            a.name.text() + ": hooks passed");
+    policy::user_event deployed = policy::event::deployed{g.id, !want.hooks.empty()};
+    co_return co_await record(a, std::move(deployed));
+}
+
+}  // namespace reconcile

@@ -1,0 +1,210 @@
+#pragma once
+
+#include "policy/reason.hpp"
+#include "policy/stored.hpp"
+
+#include <string>
+#include <variant>
+#include <vector>
+
+// What happened to a user or an exposure. The executor and the operators' verbs report it; `apply` is the
+// only code that changes a record, and the history is made of the same events.
+
+namespace policy {
+
+// Which kind of attempt failed: each is repeated at its own pace.
+enum class attempt { step, hooks, clearing };
+BOOST_DESCRIBE_ENUM(attempt, step, hooks, clearing)
+
+namespace event {
+
+// ---- a generation on its way
+struct created {
+    generation made;
+    reason why = reason::absent;
+};
+struct submitting {  // a POST is about to leave: from here on its user may exist
+    std::string generation;
+    std::string instance_id;
+};
+struct not_sent {  // no byte of it left: what the record said before counts again
+    std::string generation;
+    std::optional<instant> submitted_at;
+    bool answered = false;
+};
+struct unanswered {
+    std::string generation;
+};
+struct refused {  // the answer says for certain that nothing was created
+    std::string generation;
+    std::string why;
+};
+struct accepted {
+    std::string generation;
+    std::string remote_id;
+};
+struct adopted {  // found on the platform by marker and key
+    std::string generation;
+    std::string remote_id;
+};
+struct issued {
+    std::string generation;
+    certificate_facts certificate;
+};
+struct quarantined {
+    std::string generation;
+    std::string why;
+};
+struct expiration_seen {  // the platform ends it at another time than it said before
+    std::string generation;
+    instant expiration_date;
+};
+struct verified {
+    std::string generation;
+    verification by = verification::broker;
+};
+struct published {  // in use; or, for the generation in use, its files restored
+    std::string generation;
+    std::vector<published_file> files;
+    std::string rendered;
+    bool hooks = false;  // there are some to run
+    std::string why;
+};
+struct moved {  // the old output directory holds nothing of ours any more
+    std::string directory;
+};
+struct deployed {
+    std::string generation;
+    bool hooks = true;
+};
+
+// ---- a generation that ends
+struct abandoned {
+    std::string generation;
+    std::string why;
+};
+struct discarded {  // it was never sent
+    std::string generation;
+};
+struct missing {  // the platform does not have its user any more
+    std::string generation;
+    std::string why;
+};
+struct released {  // deleted to make room for its successor (strategy replace)
+    std::string generation;
+};
+struct surplus_deleted {
+    std::string generation;
+    std::string remote_id;
+};
+struct retired {
+    std::string generation;
+};
+struct removed {  // deleted because the user is not wanted any more
+    std::string generation;
+};
+
+// ---- the user
+struct unwanted {};
+struct wanted_again {};
+struct entry_changed {  // of what still holds once the file does not name the user
+    duration retire_after;
+    std::vector<hook> hooks;
+};
+struct failed {
+    attempt of = attempt::step;
+    failure what;
+    std::string wanted;                   // fingerprint of the entry, empty when there is none
+    std::optional<instant> next_attempt;  // sooner than the back-off says: a person waits
+};
+struct recovered {  // failures that are over
+    bool step = false;
+    bool hooks = false;
+    bool clearing = false;
+};
+struct blocked {
+    std::string reason;
+    std::string sentence;
+};
+struct unblocked {};
+
+// ---- what a person asked for
+struct rotation_requested {
+    bool retire_now = false;
+};
+struct rolled_back {
+    std::string to;
+};
+struct hooks_requested {};
+struct retry_requested {};
+struct imported {  // made by hand, and ours from now on
+    generation made;
+};
+
+}  // namespace event
+
+using user_event =
+    std::variant<event::created, event::submitting, event::not_sent, event::unanswered, event::refused,
+                 event::accepted, event::adopted, event::issued, event::quarantined, event::expiration_seen,
+                 event::verified, event::published, event::moved, event::deployed, event::abandoned,
+                 event::discarded, event::missing, event::released, event::surplus_deleted, event::retired,
+                 event::removed, event::unwanted, event::wanted_again, event::entry_changed, event::failed,
+                 event::recovered, event::blocked, event::unblocked, event::rotation_requested,
+                 event::rolled_back, event::hooks_requested, event::retry_requested, event::imported>;
+
+// The record after the event. An event of a generation that the record does not have changes nothing.
+stored_user apply(stored_user, const user_event&, instant now);
+
+// True for what counts only once it is stored: an intent, or a failure that is over. Everything else has
+// happened, and is kept in memory even if the disk refuses it.
+bool must_be_stored(const user_event&) noexcept;
+
+// ---- exposures
+
+namespace event {
+
+struct onboarding {};  // a POST of an instance is about to leave
+struct onboarding_not_sent {};
+struct instance_found {
+    std::string id;
+};
+struct instance_forgotten {};
+struct group_fields_accepted {  // a POST with these names of the members was accepted
+    group_fields fields;
+};
+struct exposure_failed {
+    failure what;
+    std::string of;  // what the failure is remembered of: the observation, or the address
+};
+struct retry_exposure {};
+struct exposure_recovered {};
+
+}  // namespace event
+
+using exposure_event =
+    std::variant<event::onboarding, event::onboarding_not_sent, event::instance_found,
+                 event::instance_forgotten, event::group_fields_accepted, event::exposure_failed,
+                 event::retry_exposure, event::exposure_recovered, event::blocked, event::unblocked>;
+
+stored_exposure apply(stored_exposure, const exposure_event&, instant now);
+bool must_be_stored(const exposure_event&) noexcept;
+
+// ---- history (contract section 10)
+
+enum class actor { schedule, person };
+BOOST_DESCRIBE_ENUM(actor, schedule, person)
+
+// Who is behind what happens: the schedule, or a person with a local account.
+struct origin {
+    policy::actor actor = policy::actor::schedule;
+    std::string by;  // empty: not known
+
+    bool operator==(const origin&) const = default;
+};
+inline const origin by_schedule;
+
+// The line of an event, as the record before it shows; none for bookkeeping and for a failure that is only
+// repeated.
+std::optional<history_event> describe(const stored_user& before, const user_event&, instant now, origin = {});
+
+}  // namespace policy
