@@ -54,7 +54,9 @@ io::task<io::http_response> api_channel::send(api_call call, unsigned* status)
         auto newer = co_await tokens_.after_refusal(token->clone());
         if (!newer) co_return policy::with_context(call.what, newer.error());
         token = std::move(newer);
-        answer = co_await exchange(call, *token);
+        // no time is left to try again: then the refusal is the answer
+        auto again = co_await exchange(call, *token);
+        if (again || again.error().code != policy::errc::stopping) answer = std::move(again);
     }
     if (!answer) co_return policy::with_context(call.what, answer.error());
     if (status) *status = answer->status;
