@@ -122,6 +122,7 @@ BOOST_AUTO_TEST_CASE(requests_under_way_silence_nobody)
         boost::asio::read(each, boost::asio::buffer(&byte, 1));
         BOOST_TEST(byte == 'H');
     }
+    done.reset();  // before the loop that it belongs to
 }
 
 BOOST_AUTO_TEST_CASE(nothing_listens_after_a_stop)

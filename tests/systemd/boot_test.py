@@ -253,18 +253,16 @@ class boot(unittest.TestCase):
         self.assertEqual(self.machine.show("exposure-agent-deploy.path", "ActiveState"), "active")
 
     def strange_spool_entries_do_no_harm(self):
-        self.machine.note("What the agent's user could put into the spool: thrown away, or left without spinning")
+        self.machine.note("What the agent's user could put into the spool: thrown away, or put aside")
         spool, shadow = "/run/exposure-agent-deploy/spool", self.run_in("sha256sum", "/etc/shadow").stdout
         self.run_in("setpriv", "--reuid=exposure-agent", "--regid=exposure-agent", "--clear-groups", "sh", "-c",
                     f"cd {spool}; mkdir -m 0700 directory; ln -s /etc/shadow logs+siem-forwarder; mkfifo pipe; "
                     "echo '{}' > logs+other; touch ..strange")
-        self.wait(lambda: self.run_in("ls", spool, quiet=True).stdout == "directory\n", "all but the directory is gone")
-        self.wait(lambda: self.machine.show(DEPLOY, "SubState") == "stop-post", "the helper takes a break")
+        self.wait(lambda: self.run_in("ls", spool, quiet=True).stdout == "", "all is gone, or has a hidden name")
         self.assertEqual(self.run_in("sha256sum", "/etc/shadow").stdout, shadow)
         before = self.user()["generation"]
         self.run_in("exposure-agent", "rotate", NAME)
         self.wait(self.rotated(before), "hooks still run")
-        self.run_in("rmdir", f"{spool}/directory")
 
     def files_for_a_group(self):
         self.machine.note("A directory outside of the state directory, keys for a group: both drop-ins that are shipped")
