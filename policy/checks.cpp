@@ -255,9 +255,9 @@ std::optional<finding> unfit_before(const facts& f)
     if (!f.have || f.have->generations.empty() || f.have->rotate_asked_at) return std::nullopt;
     const auto& newest = f.have->generations.back();
     if (newest.quarantine.empty() || (f.current && in_its_last_tenth(*f.current, f.now))) return std::nullopt;
-    return block(reason::quarantined, "the certificate of user " + newest.remote_id +
-                                          " is never used: " + newest.quarantine +
-                                          "; look at it on the platform, then say `rotate`");
+    return block(reason::quarantined,
+                 "the certificate of user " + newest.remote_id + " is never used: " + newest.quarantine +
+                     "; check it on the platform, then run: exposure-agent rotate " + f.have->name.text());
 }
 
 int created_lately(const facts& f)
@@ -280,14 +280,18 @@ std::optional<finding> needs_new(const facts& f)
     const auto& [why, sentence] = *needed;
     const bool asked = f.have && f.have->rotate_asked_at.has_value();
     if (f.current && f.want->rotation.paused && !asked)
-        return block(reason::paused, sentence + ", but rotation.paused is set: unset it, or say `rotate`");
+        return block(reason::paused,
+                     sentence + ", but rotation.paused is set; unset it, or run: exposure-agent rotate " +
+                         f.have->name.text());
     const bool spent_before =
         f.have && f.have->blocked && f.have->blocked->reason == word_of(reason::budget_spent);
     if (!asked && (spent_before || created_lately(f) >= f.wanted.reconcile.max_creates_per_user))
-        return block(reason::budget_spent,
-                     sentence + ", but " + std::to_string(f.wanted.reconcile.max_creates_per_user) +
-                         " were made for it within a day (reconcile.max_creates_per_user): see why, then say "
-                         "`rotate`");
+        return block(
+            reason::budget_spent,
+            sentence + ", but " + std::to_string(f.wanted.reconcile.max_creates_per_user) +
+                " were made for it within a day (reconcile.max_creates_per_user): find out why, then run: "
+                "exposure-agent rotate " +
+                (f.have ? f.have->name.text() : f.exposure->name + "/" + f.want->name));
     if (must_release_first(f) && !is_ours(f, *f.current))
         return block(reason::strategy_replace, sentence + ", but user " + f.current->remote_id +
                                                    " does not carry our mark any more and is not deleted: "

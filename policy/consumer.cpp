@@ -7,8 +7,7 @@ std::optional<std::string> not_served(const unit_facts& before, const unit_facts
     if (after.active_state.empty()) return "systemd does not say what became of it";
     if (after.active_state == "failed")
         return "it is in state failed" + (after.result.empty() ? "" : " (" + after.result + ")") +
-               ", so nothing uses the new certificate: mend and start it, or say `systemctl reset-failed` if "
-               "it "
+               ", so nothing uses the new certificate: fix and start it, or run systemctl reset-failed if it "
                "is meant to stay stopped";
     if (after.active_state == "activating" && after.sub_state == "auto-restart")
         return "it ended as soon as it was started, and systemd starts it again and again";

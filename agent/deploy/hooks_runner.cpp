@@ -93,7 +93,7 @@ policy::failure not_run(const hook_run& run, const policy::failure& why)
 std::string ending_and_words(const io::process_outcome& outcome, policy::duration timeout)
 {
     const auto words = last_words(outcome.err.empty() ? outcome.out : outcome.err);
-    return ending(outcome, timeout) + (words.empty() ? ", without a word" : ", saying: " + words);
+    return ending(outcome, timeout) + (words.empty() ? ", no output" : ", saying: " + words);
 }
 
 }  // namespace

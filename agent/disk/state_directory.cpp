@@ -25,11 +25,10 @@ policy::result<uid_t> owner_of(const directory& one)
 policy::failure belongs_to(uid_t owner, const std::string& path)
 {
     return {.code = policy::errc::foreign_file,
-            .context =
-                path + " belongs to " + user_text(owner) + ", who could not read what " +
-                user_text(geteuid()) +
-                " puts there: start the service, which then does what a command asks for, or say `sudo -u " +
-                user_text(owner) + " exposure-agent ...`",
+            .context = path + " belongs to " + user_text(owner) + ", who could not read what " +
+                       user_text(geteuid()) +
+                       " puts there. Start the service and run the command again, or run: sudo -u " +
+                       user_text(owner) + " exposure-agent ...",
             .kind = policy::retry::after_change};
 }
 

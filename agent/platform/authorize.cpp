@@ -234,7 +234,7 @@ policy::result<std::string> listen_for_redirect(const std::string& redirect_url,
     }
     return policy::failure{
         .code = policy::errc::timed_out,
-        .context = "nobody came back from the browser within ten minutes. Run again: exposure-agent login"};
+        .context = "the browser did not return within ten minutes. Run: exposure-agent login"};
 }
 
 }  // namespace platform

@@ -78,7 +78,7 @@ io::process_outcome shown(const std::string& state, const std::string& sub_state
 }
 
 const std::vector<ending> endings = {
-    {exited(3, "", ""), "hook 1 of 1 (/bin/x) ended with exit code 3, without a word;"},
+    {exited(3, "", ""), "hook 1 of 1 (/bin/x) ended with exit code 3, no output;"},
     {exited(1, "said on out\n", ""), "ended with exit code 1, saying: said on out;"},
     {exited(1, "out", "first\nsecond\r\nlast\n\n"), "saying: first | second | last;"},
     {exited(1, "", "1\n2\n3\n4\n5\n6"), "saying: 3 | 4 | 5 | 6;"},
