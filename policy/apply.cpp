@@ -323,7 +323,7 @@ struct narrator {
     answer operator()(const event::expiration_seen& e) const
     {
         return line{"expiration_changed", e.generation,
-                    "the platform ends it at " + format_utc(e.expiration_date)};
+                    "the platform ends its certificate at " + format_utc(e.expiration_date)};
     }
     answer operator()(const event::verified& e) const
     {

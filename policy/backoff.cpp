@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
 
 namespace policy {
 namespace {
@@ -83,6 +86,28 @@ std::optional<instant> soon_again(const failure& what, int attempt, instant now)
     const auto wait = is_granting(what) ? std::optional(granting_wait) : short_wait(attempt);
     if (what.kind != retry::later || !wait) return std::nullopt;
     return now + std::max(*wait, what.retry_after.value_or(0s));
+}
+
+std::map<user_name, std::vector<user_event>> observations(const stored_state& stored,
+                                                          const observed_state& observed,
+                                                          const std::string& exposure)
+{
+    std::map<user_name, std::vector<user_event>> found;
+    const auto seen = observed.exposures.find(exposure);
+    if (seen == observed.exposures.end() || seen->second.error || stored.cloned) return found;
+    std::unordered_map<std::string_view, std::pair<const user_name*, const generation*>> ours;
+    for (const auto& [name, user] : stored.users)
+        for (const auto& g : user.generations)
+            if (name.exposure == exposure && g.certificate && !g.remote_id.empty())
+                ours.emplace(g.remote_id, std::pair(&name, &g));
+    for (const auto& user : seen->second.users) {
+        const auto mine = ours.find(user.id);
+        if (mine == ours.end() || !user.expiration_date) continue;
+        const auto& [name, g] = mine->second;
+        if (g->certificate->expiration_date != user.expiration_date)
+            found[*name].emplace_back(event::expiration_seen{g->id, *user.expiration_date});
+    }
+    return found;
 }
 
 std::vector<user_event> conclusions(const stored_user& user, const outlook& view)

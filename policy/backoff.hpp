@@ -3,7 +3,10 @@
 #include "policy/events.hpp"
 #include "policy/plan.hpp"
 
+#include <map>
 #include <optional>
+#include <string>
+#include <vector>
 
 // Failures remembered and the earliest next attempt. A table, not a formula: readable at three in the
 // morning.
@@ -32,6 +35,11 @@ bool is_granting(const failure&) noexcept;
 // When a step that failed for the n-th time is tried again while a person waits; nullopt: its back-off
 // counts.
 std::optional<instant> soon_again(const failure&, int attempt, instant now);
+
+// What an observation says of users that we have, where their records do not say so yet: the platform ends a
+// certificate at another time.
+std::map<user_name, std::vector<user_event>> observations(const stored_state&, const observed_state&,
+                                                          const std::string& exposure);
 
 // What a pass has come to, as the record does not say it yet: failures that are over, and what waits for a
 // person, or does not any more.

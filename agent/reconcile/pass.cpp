@@ -122,8 +122,21 @@ io::awaitable<std::optional<policy::failure>> exposure_pass::look_again(const pa
     } else {
         look_attempts_ = 0;
         co_await forget_failure(has_instance);
+        co_await keep_observations();
     }
     co_return failed;
+}
+
+io::awaitable<void> exposure_pass::keep_observations()
+{
+    for (auto& [name, events] : policy::observations(world_.stored(), world_.observed(), exposure_)) {
+        for (const auto& what : events)
+            if (const auto line = policy::describe(world_.user(name), what, world_.outside().clock.now()))
+                io::log(io::severity::warning, io::events::noted,
+                        {name.exposure, name.user, line->generation}, name.text() + ": " + line->detail);
+        if (auto saved = co_await world_.record(name, std::move(events)); !saved)
+            io::log(io::severity::error, saved.error().context);
+    }
 }
 
 io::awaitable<void> exposure_pass::remember_exposure(policy::failure failed, std::string what,

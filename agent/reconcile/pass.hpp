@@ -48,6 +48,7 @@ public:
 
 private:
     policy::plan_result plan(const pass_options&) const;
+    io::awaitable<void> keep_observations();
     std::vector<policy::action> mine(std::vector<policy::action>, const pass_options&) const;
     io::awaitable<void> follow_entries();
     io::awaitable<std::optional<policy::failure>> look_again(const pass_options&);

@@ -2,6 +2,7 @@
 
 #include "agent/io/async.hpp"
 #include "agent/reconcile/look.hpp"
+#include "policy/backoff.hpp"
 
 #include <algorithm>
 
@@ -26,6 +27,16 @@ io::awaitable<void> look_everywhere(world& w, preview& into)
             w.observed().clock_ahead = w.outside().api.clock_ahead(address_of(exposure));
         });
     into.reach.exposures = into.unreached;
+}
+
+// In memory alone: nothing changes on the disk.
+void assume_observations(world& w)
+{
+    const auto now = w.outside().clock.now();
+    for (const auto& exposure : w.desired().exposures)
+        for (const auto& [name, events] : policy::observations(w.stored(), w.observed(), exposure.name))
+            for (const auto& what : events)
+                w.user(name) = policy::apply(w.user(name), what, now);
 }
 
 // Steps that are bookkeeping for one exposure stand in the way of what comes next: the plan is made as if
@@ -75,6 +86,7 @@ io::awaitable<preview> look_ahead(world& w)
     preview p;
     co_await w.inspect_outputs("");
     co_await look_everywhere(w, p);
+    assume_observations(w);
     const policy::plan_options options{.ignore_backoff = true};
     const auto now = w.outside().clock.now();
     p.plan = policy::plan(w.desired(), w.observed(), w.stored(), now, options);

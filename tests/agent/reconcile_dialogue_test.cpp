@@ -256,6 +256,27 @@ BOOST_AUTO_TEST_CASE(a_user_that_the_platform_does_not_have_any_more_is_gone)
     BOOST_TEST(w.store.saved.users.empty());
 }
 
+BOOST_AUTO_TEST_CASE(an_earlier_expiration_date_counts_when_it_is_first_seen)
+{
+    small_world w;
+    w.reconcile();
+    const auto first = w.kept().current;
+    w.platform.users.begin()->second.user.expiration_date = w.clock.now() + std::chrono::hours(24 * 60);
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(w.kept().current == first);
+    BOOST_TEST(
+        (w.kept().generations.front().certificate->expiry() == w.clock.now() + std::chrono::hours(24 * 60)));
+    BOOST_TEST(w.store.events.back().event == "expiration_changed");
+    const auto told = w.store.events.size();
+    w.reconcile();
+    BOOST_TEST(w.store.events.size() == told);
+
+    // ended from one day to the next: a new certificate
+    w.platform.users.begin()->second.user.expiration_date = w.clock.now() - std::chrono::hours(1);
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(w.kept().current != first);
+}
+
 BOOST_AUTO_TEST_CASE(an_unreachable_platform_changes_nothing_and_is_said)
 {
     small_world w;

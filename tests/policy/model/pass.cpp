@@ -141,6 +141,8 @@ void agent::look(const policy::desired_exposure& e)
     const bool has_instance = !seen.instances.empty();
     observed_.exposures[e.name] = std::move(seen);
     point("look", e.name);
+    for (const auto& [name, events] : policy::observations(stored_, observed_, e.name))
+        (void)record(name, events);
     if (failed) {
         w_.say("  look at " + e.name + " failed: " + failed->context);
         remember_exposure(e.name, *failed, of_look);
