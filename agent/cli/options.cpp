@@ -138,6 +138,13 @@ void add_lifecycle(CLI::App& app, session& s)
                     [&s, name] { return explain(s.common, *name); });
     sub->add_option("name", *name, "the user")->required()->type_name("EXPOSURE/USER");
 
+    auto hi = std::make_shared<history_options>();
+    sub = add_shown(app, s, "history", "Show what happened to every user, when, and who asked for it",
+                    [&s, hi] { return history(s.common, *hi); });
+    sub->add_option("--since", hi->since, "only what happened within this time, or since this date")
+        ->type_name("DURATION");
+    add_names(sub, hi->names);
+
     auto ro = std::make_shared<rotate_options>();
     sub = add_shown(app, s, "rotate", "Issue a new certificate now",
                     [&s, ro] { return rotate(s.common, *ro); });

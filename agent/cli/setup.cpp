@@ -2,6 +2,7 @@
 
 #include "agent/cli/output.hpp"
 #include "agent/deploy/spool.hpp"
+#include "agent/io/environment.hpp"
 #include "agent/io/log_format.hpp"
 #include "agent/service/control_client.hpp"
 #include "agent/service/operations.hpp"
@@ -230,6 +231,14 @@ int run_here(const globals& common, std::shared_ptr<const policy::desired_state>
     return show_answer(common, answer);
 }
 
+int run_in(service::application& app, std::function<io::awaitable<int>(service::application&)> work)
+{
+    int code = policy::exit_code::failed;
+    app.run([](service::application& a, std::function<io::awaitable<int>(service::application&)> job,
+               int& into) -> io::awaitable<void> { into = co_await job(a); }(app, std::move(work), code));
+    return code;
+}
+
 }  // namespace
 
 std::shared_ptr<const policy::desired_state> load_configuration(const globals& common)
@@ -320,6 +329,11 @@ int perform(const globals& common, const std::string& verb, boost::json::object 
 int perform(const globals& common, std::shared_ptr<const policy::desired_state> desired,
             const std::string& verb, boost::json::object arguments)
 {
+    const auto caller = io::calling_account();
+    if (caller.person)
+        arguments["by"] = caller.name;
+    else
+        arguments["scheduled"] = true;
     const auto timeout = timeout_of(arguments);
     auto answer = ask_daemon(*desired, verb, arguments, timeout ? *timeout + answer_time : daemon_patience);
     if (!answer) return report_failure(answer.error());
@@ -353,10 +367,15 @@ int look(std::shared_ptr<const policy::desired_state> desired,
     service::application app(desired, std::move(options));
     if (!*daemon)
         if (auto taken = app.take_state_directory(); !taken) return report_failure(taken.error());
-    int code = policy::exit_code::failed;
-    app.run([](service::application& a, std::function<io::awaitable<int>(service::application&)> job,
-               int& into) -> io::awaitable<void> { into = co_await job(a); }(app, std::move(work), code));
-    return code;
+    return run_in(app, std::move(work));
+}
+
+int read_state(const globals& common, std::function<io::awaitable<int>(service::application&)> work)
+{
+    const auto desired = load_configuration(common);
+    if (!desired) return policy::exit_code::configuration;
+    service::application app(desired);
+    return run_in(app, std::move(work));
 }
 
 }  // namespace cli

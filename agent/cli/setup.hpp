@@ -55,4 +55,7 @@ int look(const globals&, std::function<io::awaitable<int>(service::application&)
 int look(std::shared_ptr<const policy::desired_state>,
          std::function<io::awaitable<int>(service::application&)> work);
 
+// Runs `work` in an application that reads what this host stores: no network, no lock.
+int read_state(const globals&, std::function<io::awaitable<int>(service::application&)> work);
+
 }  // namespace cli

@@ -50,6 +50,11 @@ struct status_options {
     std::optional<std::string> due;  // only what expires or rotates within that time
 };
 
+struct history_options {
+    std::vector<std::string> names;
+    std::optional<std::string> since;  // a duration or a date
+};
+
 struct login_options {
     std::string code;
     std::string refresh_token_file;
@@ -117,6 +122,7 @@ int reconcile(const globals&, const reconcile_options&);
 int plan(const globals&, const plan_options&);
 int status(const globals&, const status_options&);
 int explain(const globals&, const std::string& name);
+int history(const globals&, const history_options&);
 int rotate(const globals&, const rotate_options&);
 int rollback(const globals&, const std::vector<std::string>& names);
 int takeover(const globals&);

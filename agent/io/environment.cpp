@@ -3,9 +3,44 @@
 #include <array>
 #include <climits>
 #include <cstdlib>
+#include <fstream>
+#include <pwd.h>
 #include <unistd.h>
+#include <vector>
 
 namespace io {
+namespace {
+
+constexpr std::size_t account_bytes = 64 << 10;  // of one entry, more than any has
+
+// proc_pid_loginuid(5): kept through su and the like; unset, it is -1.
+std::optional<uid_t> login_uid()
+{
+    constexpr auto unset = static_cast<uid_t>(-1);
+    std::ifstream file("/proc/self/loginuid");
+    uid_t uid = unset;
+    if (!(file >> uid) || uid == unset) return std::nullopt;
+    return uid;
+}
+
+bool exists(const std::string& name)
+{
+    std::vector<char> memory(account_bytes);
+    passwd entry{};
+    passwd* found = nullptr;
+    return ::getpwnam_r(name.c_str(), &entry, memory.data(), memory.size(), &found) == 0 && found;
+}
+
+std::string name_of(uid_t uid)
+{
+    std::vector<char> memory(account_bytes);
+    passwd entry{};
+    passwd* found = nullptr;
+    if (::getpwuid_r(uid, &entry, memory.data(), memory.size(), &found) == 0 && found) return found->pw_name;
+    return std::to_string(uid);
+}
+
+}  // namespace
 
 std::optional<std::string> environment(const std::string& name)
 {
@@ -20,6 +55,15 @@ std::string short_hostname()
     const std::string full = name.data();
     const auto first = full.substr(0, full.find('.'));
     return first.empty() ? "localhost" : first;
+}
+
+account calling_account()
+{
+    const auto sudo = environment("SUDO_USER");
+    if (sudo && exists(*sudo)) return {.name = *sudo};
+    const auto login = login_uid();
+    if (login) return {.name = name_of(*login)};
+    return {.name = name_of(::getuid()), .person = !environment("INVOCATION_ID")};
 }
 
 }  // namespace io

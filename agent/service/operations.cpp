@@ -86,8 +86,10 @@ object answer_of(const reconcile::report& report)
             {"messages", std::move(messages)}};
 }
 
-policy::origin person(const object& arguments)
+// Who called the verb: a person, or a timer's unit.
+policy::origin caller_of(const object& arguments)
 {
+    if (flag(arguments, "scheduled")) return policy::by_schedule;
     return {.actor = policy::actor::person, .by = text(arguments, "by")};
 }
 
@@ -125,7 +127,7 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
 {
     reconcile::run_options options{.plan = {.accept_loss = flag(arguments, "accept_loss")},
                                    .only = std::move(only),
-                                   .from = person(arguments),
+                                   .from = caller_of(arguments),
                                    .guard = std::move(guard)};
     if (const auto* timeout = arguments.if_contains("timeout"); timeout && timeout->is_int64())
         options.timeout = policy::duration(timeout->as_int64());
@@ -157,7 +159,7 @@ io::awaitable<object> operations::rotate(object arguments)
     std::set<policy::user_name> unasked = only;
     std::optional<policy::failure> failed;
     const bool retire_now = flag(arguments, "retire_now");
-    const auto from = person(arguments);
+    const auto from = caller_of(arguments);
     const reconcile::exposure_guard guard =
         [&](std::string exposure) -> io::awaitable<std::shared_ptr<void>> {
         auto held = co_await take(exposure);
@@ -212,11 +214,10 @@ io::awaitable<object> operations::rollback(object arguments)
     const auto only = names_of(arguments);
     for (const auto& name : only) {
         const auto held = co_await take(name.exposure);
-        if (auto back = co_await roll_back(name, person(arguments)); !back)
+        if (auto back = co_await roll_back(name, caller_of(arguments)); !back)
             co_return service::answer_of(back.error());
     }
-    object pending{{"names", arguments["names"]}, {"by", text(arguments, "by")}};
-    auto answer = co_await deploy(std::move(pending));
+    auto answer = co_await deploy(std::move(arguments));
     auto& messages = answer["messages"].as_array();
     for (const auto& name : only)
         messages.insert(messages.begin(),
@@ -269,7 +270,7 @@ io::awaitable<object> operations::deploy(object arguments)
     const auto names = exposures_of(app_.world(), "deploy", arguments);
     const std::vector<std::string> exposures(names.begin(), names.end());
     const bool force = flag(arguments, "force");
-    const auto from = person(arguments);
+    const auto from = caller_of(arguments);
     std::vector<std::string> failed;
     std::vector<std::string> messages;
     co_await io::for_each_parallel(
