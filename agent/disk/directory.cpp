@@ -365,7 +365,9 @@ policy::result<void> set_access(int fd, const access& wanted, const std::string&
     const gid_t gid = wanted.gid.value_or(inherited != 0 ? facts.st_gid : getegid());
     if (facts.st_uid != uid && facts.st_uid != geteuid()) return foreign(path, "somebody else's");
     // an ACL that a default ACL gave it would let others in through the mode's group bits
-    const bool had_acl = fremovexattr(fd, "system.posix_acl_access") == 0;
+    constexpr const char* acl = "system.posix_acl_access";
+    // removing one that is not there succeeds, too, and a chmod with the set-group-id bit is refused in the sandbox
+    const bool had_acl = fgetxattr(fd, acl, nullptr, 0) > 0 && fremovexattr(fd, acl) == 0;
     const bool give = facts.st_uid != uid || facts.st_gid != gid;
     if (give && fchown(fd, uid, gid) != 0) return cannot_give(errno, path, uid, gid);
     // chown takes the set-id bits away, so the mode comes second

@@ -25,6 +25,8 @@ struct look {
 };
 
 constexpr int type_bits = S_IFMT;
+// What an owner is called in a user namespace that does not map it (PrivateUsers=), user_namespaces(7).
+constexpr std::uint32_t unmapped_id = 65534;
 
 std::optional<struct stat> lstat_in(int published, const std::string& generation, const std::string& name)
 {
@@ -54,6 +56,12 @@ std::string octal(unsigned mode)
     return text.data();
 }
 
+// The daemon may have recorded ids from within its namespace that a command outside sees as they are.
+std::uint32_t seen_from_either(std::uint32_t is, std::uint32_t was)
+{
+    return is == unmapped_id || was == unmapped_id ? was : is;
+}
+
 std::string difference(const policy::published_file& was, const policy::published_file& is)
 {
     if (was.mode != is.mode) return "has mode " + octal(is.mode) + " instead of " + octal(was.mode);
@@ -72,6 +80,8 @@ look look_at_file(int published, const std::string& generation, const policy::pu
         return {output_condition::foreign, shown + " is a link or no file: move it away"};
     auto is = facts_from(was.name, *there);
     is.digest = was.digest;  // the stat facts are enough: nothing is read
+    is.uid = seen_from_either(is.uid, was.uid);
+    is.gid = seen_from_either(is.gid, was.gid);
     if (is != was) return {output_condition::damaged, shown + " " + difference(was, is)};
     return {};
 }

@@ -73,7 +73,12 @@ class boot(unittest.TestCase):
         self.machine.write(CONFIGURATION, harness.to_yaml(self.settings) + "\n")
 
     def wait(self, condition, what):
-        return self.machine.wait_until(condition, what)
+        try:
+            return self.machine.wait_until(condition, what)
+        except AssertionError as failure:
+            status = self.run_in("exposure-agent", "status", check=False).stdout
+            log = self.run_in("journalctl", "--no-pager", "-o", "cat", "-n", "20", "-u", UNIT, check=False).stdout
+            raise AssertionError(f"{failure}\n{status}\n{log}") from None
 
     def test_first_hour(self):
         self.install_without_configuration()
