@@ -1,10 +1,7 @@
 #include "agent/io/log.hpp"
 
+#include "agent/io/libsystemd.hpp"
 #include "agent/io/log_format.hpp"
-
-// sd_journal_sendv is called with our own fields; CODE_FILE and the like would name this file always
-#define SD_JOURNAL_SUPPRESS_LOCATION
-#include <systemd/sd-journal.h>
 
 #include <chrono>
 #include <cstdlib>
@@ -68,11 +65,13 @@ sink choose(log_format format)
 // False when there is no journal to send to.
 bool send_to_journal(const log_record& record)
 {
+    const auto* systemd = load_libsystemd();
+    if (!systemd) return false;
     const auto fields = journal_fields(record);
     std::vector<iovec> parts;
     for (const auto& field : fields)
         parts.push_back({const_cast<char*>(field.data()), field.size()});
-    return ::sd_journal_sendv(parts.data(), static_cast<int>(parts.size())) == 0;
+    return systemd->journal_sendv(parts.data(), static_cast<int>(parts.size())) == 0;
 }
 
 std::string line_for(sink to, const log_record& record)

@@ -1,10 +1,10 @@
 #include "agent/io/notify.hpp"
 
+#include "agent/io/libsystemd.hpp"
 #include "agent/io/log_format.hpp"
 
-#include <systemd/sd-daemon.h>
-
 #include <cstdint>
+#include <cstdlib>
 #include <ctime>
 
 namespace io::notify {
@@ -14,7 +14,8 @@ namespace {
 // Lost when systemd does not listen: there is nothing better to do than to go on.
 void send(const std::string& state)
 {
-    ::sd_notify(0, state.c_str());
+    if (!std::getenv("NOTIFY_SOCKET")) return;
+    if (const auto* systemd = load_libsystemd()) systemd->notify(0, state.c_str());
 }
 
 std::string status_line(const std::string& text)
@@ -60,8 +61,10 @@ void extend_timeout(std::chrono::microseconds duration)
 
 std::optional<std::chrono::microseconds> watchdog_interval()
 {
+    if (!std::getenv("WATCHDOG_USEC")) return std::nullopt;
+    const auto* systemd = load_libsystemd();
     std::uint64_t microseconds = 0;
-    if (::sd_watchdog_enabled(0, &microseconds) <= 0) return std::nullopt;
+    if (!systemd || systemd->watchdog_enabled(0, &microseconds) <= 0) return std::nullopt;
     return std::chrono::microseconds(microseconds);
 }
 

@@ -13,8 +13,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <ctime>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 namespace io {
@@ -81,6 +83,20 @@ std::string stamp(const std::optional<std::string>& file)
            std::to_string(facts.st_mtim.tv_nsec);
 }
 
+// OpenSSL's own places, and where they hold nothing, the bundles of distributions that keep theirs elsewhere: one
+// program runs on all of them. $SSL_CERT_FILE and $SSL_CERT_DIR stand above both, openssl-env(7).
+void trust_system(SSL_CTX* context)
+{
+    constexpr std::array bundles{"/etc/pki/tls/certs/ca-bundle.crt",  // Fedora, RHEL
+                                 "/etc/ssl/ca-bundle.pem"};           // SUSE
+    ::SSL_CTX_set_default_verify_paths(context);
+    if (std::getenv(::X509_get_default_cert_file_env()) || std::getenv(::X509_get_default_cert_dir_env()) ||
+        ::access(::X509_get_default_cert_file(), R_OK) == 0)
+        return;
+    for (const char* bundle : bundles)
+        if (::access(bundle, R_OK) == 0 && ::SSL_CTX_load_verify_file(context, bundle) == 1) return;
+}
+
 }  // namespace
 
 tls_trust::tls_trust(std::optional<std::string> ca_file, std::optional<std::string> crl_file)
@@ -113,7 +129,7 @@ policy::result<std::shared_ptr<ssl::context>> tls_trust::context()
     ::SSL_CTX_set_alpn_protos(native, http_1_1.data(), http_1_1.size());
 
     if (!ca_file_) {
-        ::SSL_CTX_set_default_verify_paths(native);
+        trust_system(native);
     } else if (::SSL_CTX_load_verify_file(native, ca_file_->c_str()) != 1) {
         return unreadable("network.ca_file", *ca_file_);
     }
