@@ -30,6 +30,7 @@ peer_packages=(
     debootstrap             # ... its life in a clean root
     systemd systemd-container  # ... and under a real systemd
     tinyproxy-bin strace
+    clang                   # libFuzzer, for tests/fuzz/run.sh
 )
 identity_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven nodejs npm 'nginx-light|nginx-core|nginx')
 kafka_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven kcat)

@@ -1,0 +1,77 @@
+#include "agent/service/control_server.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <optional>
+#include <string>
+
+// What a client of the control socket sends, and of the metrics listener, which is served by the same code:
+// answered or refused, never an exception, and never a verb that the request does not name.
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+namespace {
+
+io::awaitable<boost::json::object> perform(std::string verb, boost::json::object, std::function<bool()>)
+{
+    if (verb.empty() || verb.find_first_of("/ \r\n") != std::string::npos) std::abort();
+    co_return boost::json::object{{"exit", 0}};
+}
+
+io::task<crypto::secret> access_token(std::optional<crypto::secret>)
+{
+    co_return crypto::secret("not a real one");
+}
+
+io::awaitable<service::web_answer> show(service::web_request)
+{
+    co_return service::web_answer{.body = "{}"};
+}
+
+struct loopback {
+    asio::io_context context{1};
+    io::stop_event stop{context.get_executor()};
+    service::task_group group{context.get_executor(), stop};
+    service::web_server server{
+        group, "fuzz",
+        service::control_handler({.perform = perform, .access_token = access_token, .show = show})};
+
+    loopback()
+    {
+        if (!server.listen_tcp("127.0.0.1", 0)) std::abort();
+    }
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+{
+    static loopback net;
+    tcp::socket client(net.context);
+    client.connect({asio::ip::address_v4::loopback(), net.server.port()});
+    boost::system::error_code ended;
+    bool done = false;
+    std::string answer(4096, '\0');
+    std::function<void()> read = [&] {
+        client.async_read_some(asio::buffer(answer), [&](boost::system::error_code error, std::size_t) {
+            if (error)
+                done = true;
+            else
+                read();
+        });
+    };
+    asio::async_write(client, asio::buffer(data, size), [&](boost::system::error_code, std::size_t) {
+        client.shutdown(tcp::socket::shutdown_send, ended);
+        read();
+    });
+    net.context.restart();
+    while (!done)
+        net.context.run_one();
+    return 0;
+}
