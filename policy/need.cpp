@@ -5,6 +5,24 @@
 
 namespace policy {
 
+generation describe_generation(const std::string& fingerprint, const desired_exposure& exposure,
+                               const desired_user& user, const std::string& instance,
+                               const std::string& owner, instant now)
+{
+    const marker mark{.owner = owner, .name = {exposure.name, user.name}, .key = marker_key(fingerprint)};
+    const auto id = generation_id(fingerprint);
+    return {.id = id,
+            .fingerprint = fingerprint,
+            .where = {exposure.base_url, exposure.variant, exposure.tenant, instance},
+            .sent = {.common_name = common_name(exposure.variant, exposure.tenant, user.name, id),
+                     .description = describe(user.description, mark),
+                     .contact = user.contact,
+                     .consumer_group = user.consumer_group,
+                     .key = user.key,
+                     .encoding = exposure.encoding},
+            .created_at = now};
+}
+
 std::optional<reason> difference(const facts& f, const generation& g)
 {
     const auto& e = *f.exposure;

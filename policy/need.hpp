@@ -10,6 +10,10 @@
 
 namespace policy {
 
+// A new generation of this key (SHA-256 of its public key, hex), as the file wants it now.
+generation describe_generation(const std::string& fingerprint, const desired_exposure&, const desired_user&,
+                               const std::string& instance, const std::string& owner, instant now);
+
 // What the file wants otherwise than this generation was made. The file names the user.
 std::optional<reason> difference(const facts&, const generation&);
 

@@ -11,6 +11,7 @@
 #include "crypto/key.hpp"
 #include "policy/dates.hpp"
 #include "policy/limits.hpp"
+#include "policy/need.hpp"
 
 #include <algorithm>
 
@@ -39,7 +40,6 @@ struct fresh_key {
     std::string fingerprint;
     crypto::secret pem;
     std::string csr_pem;
-    std::string common_name;
 };
 
 // Blocks for as long as a key takes: for the pool.
@@ -53,26 +53,7 @@ policy::result<fresh_key> make_key(const policy::desired_exposure& exposure, con
                                           policy::generation_id(key->fingerprint()));
     auto csr = crypto::make_csr(*key, name);
     if (!csr) return csr.error();
-    return fresh_key{
-        .fingerprint = key->fingerprint(), .pem = std::move(*pem), .csr_pem = csr->pem, .common_name = name};
-}
-
-policy::generation describe_generation(const fresh_key& key, const policy::desired_exposure& exposure,
-                                       const policy::desired_user& user, const std::string& instance,
-                                       const std::string& owner, policy::instant now)
-{
-    const policy::marker mark{
-        .owner = owner, .name = {exposure.name, user.name}, .key = policy::marker_key(key.fingerprint)};
-    return {.id = policy::generation_id(key.fingerprint),
-            .fingerprint = key.fingerprint,
-            .where = {exposure.base_url, exposure.variant, exposure.tenant, instance},
-            .sent = {.common_name = key.common_name,
-                     .description = policy::describe(user.description, mark),
-                     .contact = user.contact,
-                     .consumer_group = user.consumer_group,
-                     .key = user.key,
-                     .encoding = exposure.encoding},
-            .created_at = now};
+    return fresh_key{.fingerprint = key->fingerprint(), .pem = std::move(*pem), .csr_pem = csr->pem};
 }
 
 // Base64 of the PEM text or of the DER, as the configuration says (platform-api 2.4 leaves it open).
@@ -294,7 +275,8 @@ io::task<void> executor::issue(const policy::action& a)
     if (!key) co_return key.error();
 
     const auto instance = world_.exposure_record(exposure).where.instance_id;
-    auto fresh = describe_generation(*key, exposure, want, instance, world_.stored().owner, now());
+    auto fresh =
+        policy::describe_generation(key->fingerprint, exposure, want, instance, world_.stored().owner, now());
     disk::change with;
     with.keys.push_back({a.name, fresh.id, std::move(key->pem), key->csr_pem});
     policy::user_event created = policy::event::created{fresh, a.why};
