@@ -145,6 +145,12 @@ void add_lifecycle(CLI::App& app, session& s)
         ->type_name("DURATION");
     add_names(sub, hi->names);
 
+    auto fo = std::make_shared<forecast_options>();
+    sub = add_shown(app, s, "forecast", "Show every rotation, deletion, refresh and login that is to come",
+                    [&s, fo] { return forecast(s.common, *fo); }, {"ics", "svg"});
+    sub->add_option("--for", fo->time, "how far ahead, e.g. 90d; default: 1y")->type_name("DURATION");
+    add_names(sub, fo->names);
+
     auto ro = std::make_shared<rotate_options>();
     sub = add_shown(app, s, "rotate", "Issue a new certificate now",
                     [&s, ro] { return rotate(s.common, *ro); });

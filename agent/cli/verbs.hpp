@@ -55,6 +55,11 @@ struct history_options {
     std::optional<std::string> since;  // a duration or a date
 };
 
+struct forecast_options {
+    std::vector<std::string> names;
+    std::optional<std::string> time;  // how far ahead
+};
+
 struct login_options {
     std::string code;
     std::string refresh_token_file;
@@ -123,6 +128,7 @@ int plan(const globals&, const plan_options&);
 int status(const globals&, const status_options&);
 int explain(const globals&, const std::string& name);
 int history(const globals&, const history_options&);
+int forecast(const globals&, const forecast_options&);
 int rotate(const globals&, const rotate_options&);
 int rollback(const globals&, const std::vector<std::string>& names);
 int takeover(const globals&);

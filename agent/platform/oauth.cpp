@@ -117,6 +117,66 @@ std::optional<instant> refresh_due(const token_record& record, duration every)
     return std::max(due, tokens.obtained_at + refresh_pause);
 }
 
+std::vector<policy::forecast_entry> forecast(const token_record& record, duration every, instant now,
+                                             instant until)
+{
+    // the dates alone: what is presented and spent is of the real one
+    token_record future;
+    future.trouble = record.trouble;
+    future.trouble_since = record.trouble_since;
+    future.session_ends_at = record.session_ends_at;
+    auto& tokens = future.tokens;
+    if (!record.tokens.refresh_token.empty()) tokens.refresh_token = crypto::secret("of the forecast");
+    tokens.obtained_at = record.tokens.obtained_at;
+    tokens.expires_at = record.tokens.expires_at;
+    tokens.refresh_expires_at = record.tokens.refresh_expires_at;
+    const auto access_life =
+        tokens.expires_at ? std::optional(*tokens.expires_at - tokens.obtained_at) : std::nullopt;
+    const auto refresh_life = tokens.refresh_expires_at
+                                  ? std::optional(*tokens.refresh_expires_at - tokens.obtained_at)
+                                  : std::nullopt;
+
+    std::vector<policy::forecast_entry> entries;
+    const auto ends = [&]() -> std::optional<instant> {
+        if (tokens.refresh_token.empty()) return tokens.expires_at;
+        return future.session_ends_at;
+    };
+    bool first = true;
+    while (true) {
+        auto due = refresh_due(future, every);
+        if (first && open_attempts(record) > 0) due = refresh_due(record, every);
+        first = false;
+        const auto end = ends();
+        const bool over = end && (!due || *end <= *due);
+        if (!over && !due) return entries;
+        const auto at = std::max(over ? *end : *due, now);
+        if (at > until) return entries;
+        using policy::forecast_action;
+        if (over)
+            entries.push_back({.at = at,
+                               .name = {},
+                               .action = forecast_action::login,
+                               .reason = tokens.refresh_token.empty() ? "no_refresh_token" : "session_ends",
+                               .sentence = tokens.refresh_token.empty()
+                                               ? "the login server gives no refresh token. Run: "
+                                                 "exposure-agent login"
+                                               : "the login server ends the session. Run: exposure-agent "
+                                                 "login"});
+        else
+            entries.push_back({.at = at,
+                               .name = {},
+                               .action = forecast_action::refresh,
+                               .reason = "refresh_due",
+                               .sentence = "the access token is refreshed"});
+        if (over) future.session_ends_at.reset();  // how long the next one lasts is not known
+        future.trouble = login_trouble::none;
+        tokens.obtained_at = std::max(at, tokens.obtained_at + refresh_pause);
+        if (access_life) tokens.expires_at = at + *access_life;
+        if (refresh_life) tokens.refresh_expires_at = at + *refresh_life;
+        now = tokens.obtained_at;
+    }
+}
+
 // Access tokens.
 
 oauth_tokens::oauth_tokens(oauth_world world, policy::identity_settings settings, std::string owner)
@@ -715,6 +775,24 @@ io::task<login_status> oauth_tokens::status()
         (open_attempts(record_) > 0 && !sending_) || copied_ ||
         (record_.session_ends_at && *record_.session_ends_at - world_.clock.now() < session_warning);
     co_return status;
+}
+
+io::task<std::vector<policy::forecast_entry>> oauth_tokens::forecast(instant until)
+{
+    using entries = std::vector<policy::forecast_entry>;
+    if (auto loaded = co_await load(); !loaded) co_return loaded.error();
+    const auto wall = world_.clock.now();
+    if (!copied_ && !over())
+        co_return platform::forecast(record_, heartbeat(settings_.refresh_every, owner_), wall, until);
+    const auto why = copied_ ? no_tokens_of_another_machine() : login_required();
+    policy::forecast_entry entry{.at = wall,
+                                 .name = {},
+                                 .action = policy::forecast_action::login,
+                                 .reason = "login_required",
+                                 .sentence = why.context};
+    entries only;
+    only.push_back(std::move(entry));
+    co_return only;
 }
 
 // What is wrong with a login that is not over; empty: nothing.

@@ -9,6 +9,7 @@
 #include "agent/platform/token_endpoint.hpp"
 #include "agent/platform/token_record.hpp"
 #include "agent/platform/token_store.hpp"
+#include "policy/forecast.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -16,6 +17,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 // The whole life of our OAuth grant: login, refresh, and how it stands.
 
@@ -36,6 +38,11 @@ int open_attempts(const token_record&);
 // whose outcome is not known: spread over the access token's remaining life; once that has ended, at once
 // (the back-off decides). A refused client is tried again hourly. None: only a person can help.
 std::optional<policy::instant> refresh_due(const token_record&, policy::duration heartbeat);
+
+// Every refresh until then, and every login that a person has to repeat, as far as the tokens tell their own
+// end: as refresh_due says, at a login server that answers. The record has a login that is not over.
+std::vector<policy::forecast_entry> forecast(const token_record&, policy::duration heartbeat,
+                                             policy::instant now, policy::instant until);
 
 // What oauth_tokens works with; all of it outlives it.
 struct oauth_world {
@@ -88,6 +95,9 @@ public:
     io::task<void> flush();
 
     io::task<login_status> status();
+
+    // What becomes of the login until then.
+    io::task<std::vector<policy::forecast_entry>> forecast(policy::instant until);
 
     // A single-use secret has been sent and its answer is awaited: a stop waits for it.
     bool exchanging() const { return sending_; }

@@ -736,6 +736,52 @@ BOOST_AUTO_TEST_CASE(a_stop_between_two_tries_leaves_a_record)
     BOOST_TEST(open_attempts("r1") == 1);
 }
 
+// What is to come, by the same rule: "refresh 3600, login 7200" in seconds from now on.
+BOOST_AUTO_TEST_CASE(forecast_of_refreshes_and_logins)
+{
+    const auto at = clock.now();
+    const auto told = [&](const platform::token_record& record, policy::duration time) {
+        std::string text;
+        for (const auto& e : platform::forecast(record, 24h, at, at + time))
+            text += (text.empty() ? "" : ", ") + std::string(policy::word_of(e.action)) + " " +
+                    std::to_string((e.at - at).count());
+        return text;
+    };
+    const auto login = [&](const char* refresh_token) {
+        platform::token_record record;
+        record.tokens.access_token = crypto::secret("a1");
+        record.tokens.refresh_token = crypto::secret(refresh_token);
+        record.tokens.obtained_at = at;
+        return record;
+    };
+    auto record = login("r1");
+    BOOST_TEST(told(record, 49h) == "refresh 86400, refresh 172800");  // the heartbeat
+    record.tokens.expires_at = at + 10h;
+    BOOST_TEST(told(record, 19h) == "refresh 32400, refresh 64800");  // an hour ahead of each end
+    record.tokens.refresh_expires_at = at + 3h;
+    BOOST_TEST(told(record, 5h) == "refresh 7200, refresh 14400");  // two thirds of the refresh token's life
+    record.session_ends_at = at + 10h + 1s;
+    BOOST_TEST(told(record, 11h) == "refresh 32400, login 36001");
+    record.presented.push_back({.fingerprint = platform::fingerprint_of(crypto::secret("r1")),
+                                .attempts = 2,
+                                .spent = false,
+                                .last = at});
+    BOOST_TEST(told(record, 2h) == "refresh 4500");  // no answer came: spread over what is left
+
+    auto alone = login("");
+    BOOST_TEST(told(alone, 24h * 365) == "");  // nobody knows when it ends
+    alone.tokens.expires_at = at + 8h;
+    BOOST_TEST(told(alone, 17h) == "login 28800, login 57600");
+
+    const auto logged_out = run(tokens->forecast(at + 24h)).value();
+    BOOST_TEST(logged_out.size() == 1U);
+    BOOST_CHECK(logged_out.front().action == policy::forecast_action::login);
+    given_login();
+    const auto logged_in = run(tokens->forecast(at + 24h * 365)).value();
+    BOOST_CHECK(logged_in.front().at == run(tokens->refresh_due_at()).value().value());
+    BOOST_TEST(logged_in.size() > 365U);
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 BOOST_AUTO_TEST_SUITE(platform_refresh_rule)
