@@ -28,10 +28,11 @@ std::string command(const std::string& verb, const std::string& name = "")
     return "exposure-agent " + verb + (name.empty() ? "" : " " + name);
 }
 
-bool is_of_login(std::string_view reason)
+// What the login's own case says; what an exposure remembers of it may be older.
+bool is_of_login(std::string_view reason, const login_standing& login)
 {
-    return reason == word_of(errc::login_required) || reason == word_of(errc::client_refused) ||
-           reason == word_of(errc::unauthorized) || reason == word_of(errc::token_source);
+    if (reason == word_of(errc::login_required) || reason == word_of(errc::client_refused)) return true;
+    return login.required && (reason == word_of(errc::unauthorized) || reason == word_of(errc::token_source));
 }
 
 void add_login(std::vector<seen_case>& found, const login_standing& login)
@@ -55,7 +56,7 @@ void add_exposures(std::vector<seen_case>& found, const notify_facts& facts)
             found.push_back({notify_case::blocked, name, about_it(exposure.blocked->sentence),
                              command("status"), exposure.blocked->since});
         else if (exposure.failure && exposure.failure->kind != retry::later &&
-                 !(facts.login.required && is_of_login(word_of(exposure.failure->code))))
+                 !is_of_login(word_of(exposure.failure->code), facts.login))
             found.push_back(
                 {notify_case::blocked, name, about_it(exposure.failure->sentence), command("doctor")});
     }
@@ -66,7 +67,7 @@ void add_user(std::vector<seen_case>& found, const standing& s, const notify_fac
     const auto name = s.name.text();
     const auto exposure = facts.stored.exposures.find(s.name.exposure);
     const bool exposure_blocked = exposure != facts.stored.exposures.end() && exposure->second.blocked;
-    const bool told_otherwise = (facts.login.required && is_of_login(s.reason)) || exposure_blocked;
+    const bool told_otherwise = is_of_login(s.reason, facts.login) || exposure_blocked;
     if (s.state == user_state::blocked && s.attention && !told_otherwise) {
         const auto kept = facts.stored.users.find(s.name);
         std::optional<instant> since;

@@ -14,7 +14,7 @@
 #include <iostream>
 
 // The verbs that change something: the daemon, and what is handed to it or done here: reconcile, rotate,
-// rollback, deploy, takeover.
+// rollback, deploy, notify, takeover.
 
 namespace cli {
 namespace {
@@ -122,6 +122,15 @@ int deploy(const globals& common, const deploy_options& options)
     if (options.spool) return drain(common, options);
     return perform_named(common, options.force ? "deploy --force" : "deploy", options.names, std::nullopt,
                          options.force ? names::required : names::optional, {{"force", options.force}});
+}
+
+int notify(const globals& common, bool test)
+{
+    if (!test)
+        return report_failure({.code = policy::errc::usage,
+                               .context = "notify sends by itself when a person is needed; to try it, run: "
+                                          "exposure-agent notify --test"});
+    return perform(common, "notify", {});
 }
 
 int takeover(const globals& common)

@@ -163,6 +163,10 @@ void add_lifecycle(CLI::App& app, session& s)
     sub = add_shown(app, s, "rollback", "Return to the previous certificate",
                     [&s, names] { return rollback(s.common, *names); });
     add_required_names(sub, *names);
+    auto test = std::make_shared<bool>(false);
+    add_shown(app, s, "notify", "Send a test notification and show what came back", [&s, test] {
+        return notify(s.common, *test);
+    })->add_flag("--test", *test, "send it now");
     add(app, s, "takeover", "Accept a state directory that was copied from another machine",
         [&s] { return takeover(s.common); });
 

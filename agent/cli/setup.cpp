@@ -5,6 +5,7 @@
 #include "agent/io/environment.hpp"
 #include "agent/io/log_format.hpp"
 #include "agent/service/control_client.hpp"
+#include "agent/service/notifier.hpp"
 #include "agent/service/operations.hpp"
 #include "agent/service/read_configuration.hpp"
 #include "config/parse.hpp"
@@ -211,12 +212,22 @@ std::optional<std::chrono::seconds> timeout_of(const boost::json::object& argume
     return std::chrono::seconds(given->as_int64());
 }
 
+// What a one-shot pass has come to, a person may need to know.
+io::awaitable<void> notify(service::application& app)
+{
+    auto login = co_await app.login_status();
+    if (!login) co_return;
+    service::notifier once(app);
+    once.load();
+    (void)co_await once.round(std::move(*login), {});
+}
+
 int run_here(const globals& common, std::shared_ptr<const policy::desired_state> desired,
              const std::string& verb, boost::json::object arguments)
 {
     service::application app(desired, {.spool = spool_of_the_unit(), .timeout = timeout_of(arguments)});
     if (auto taken = app.take_state_directory(); !taken) return report_failure(taken.error());
-    progress bar(*desired, !common.json && verb != "login" && verb != "logout");
+    progress bar(*desired, !common.json && verb != "login" && verb != "logout" && verb != "notify");
     boost::json::object answer;
     app.run([](service::application& a, progress& shown, std::string what, boost::json::object args,
                boost::json::object& into) -> io::awaitable<void> {
@@ -225,7 +236,9 @@ int run_here(const globals& common, std::shared_ptr<const policy::desired_state>
             co_return;
         }
         service::operations operations(a, shown.listener());
+        const bool tells = what == "reconcile";
         into = co_await operations.perform(std::move(what), std::move(args));
+        if (tells) co_await notify(a);
     }(app, bar, verb, std::move(arguments), answer));
     bar.finish();
     return show_answer(common, answer);

@@ -1,6 +1,7 @@
 #include "agent/cli/output.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/verbs.hpp"
+#include "agent/disk/state_database.hpp"
 #include "agent/io/log_format.hpp"
 #include "agent/reconcile/run.hpp"
 #include "agent/service/credentials_view.hpp"
@@ -137,6 +138,13 @@ void print_summary(const std::vector<policy::standing>& users)
         (removing == 0 ? "" : ", " + std::to_string(removing) + " being removed"));
 }
 
+void print_notify(const std::optional<policy::notify_memory>& notify, policy::instant now)
+{
+    if (notify && notify->failure)
+        say("notification not sent: " + notify->failure->sentence +
+            next_attempt(notify->failure->next_attempt, now) + ". Try it: exposure-agent notify --test");
+}
+
 void print_remarks(const service::status_view& view, policy::instant now)
 {
     if (!view.disk.empty()) say(view.disk);
@@ -150,6 +158,7 @@ void print_remarks(const service::status_view& view, policy::instant now)
         print_user(s, view.exposures, now);
     for (const auto& c : view.credentials)
         if (!c.last_error.empty()) say(policy::about("credential " + c.name, c.last_error));
+    print_notify(view.notify, now);
 }
 
 void print(const service::status_view& view, const policy::desired_state& desired, bool wide,
@@ -213,6 +222,7 @@ io::awaitable<int> show_once(service::application& app, const globals& common, c
     auto view = service::view_of(world.desired(), world.stored(), *login,
                                  service::credential_views(world.desired(), app.paths()), now);
     view.disk = service::disk_trouble(app.paths());
+    if (world.desired().notify.enabled()) view.notify = disk::state_database::load_notifications(app.paths());
     keep_only(view, chosen.only);
     if (chosen.due)
         std::erase_if(view.users, [&](const auto& s) { return !is_due_within(s, *chosen.due, now); });

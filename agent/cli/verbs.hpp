@@ -131,6 +131,7 @@ int history(const globals&, const history_options&);
 int forecast(const globals&, const forecast_options&);
 int rotate(const globals&, const rotate_options&);
 int rollback(const globals&, const std::vector<std::string>& names);
+int notify(const globals&, bool test);
 int takeover(const globals&);
 int check(const globals&);
 int init(const globals&, const init_options&);

@@ -54,6 +54,7 @@ constexpr const char* schema[] = {
 };
 
 constexpr const char* tokens_name = "tokens";
+constexpr const char* notifications_name = "notifications";
 constexpr const char* installation_name = "installation";
 constexpr const char* value_prefix = "value:";
 
@@ -283,6 +284,7 @@ result<void> write_change(sqlite::connection& to, const change& what)
         if (!v.second.empty()) return keep_value(to, name, v.second);
         return to.run("DELETE FROM kept WHERE name = ?", {name});
     });
+    if (done && what.notified) done = keep_value(to, notifications_name, record::write(*what.notified));
     if (done && what.tokens) done = keep_value(to, tokens_name, what.tokens->view());
     return done;
 }
@@ -609,6 +611,16 @@ std::map<std::string, credential_record> state_database::load_credentials(const 
         if (known) all.emplace(std::string(r.text(0)), std::move(*known));
     }));
     return all;
+}
+
+policy::notify_memory state_database::load_notifications(const paths& where)
+{
+    auto from = open_to_read(where);
+    if (!from || !*from) return {};
+    const auto kept = kept_value(**from, notifications_name);
+    if (!kept || !*kept) return {};
+    auto memory = record::read<policy::notify_memory>(**kept);
+    return memory ? std::move(*memory) : policy::notify_memory();
 }
 
 result<bool> state_database::is_copied() const

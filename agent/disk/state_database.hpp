@@ -70,6 +70,9 @@ public:
     // A record that is missing or cannot be used counts as none: fetching again is harmless.
     [[nodiscard]] static std::map<std::string, credential_record> load_credentials(const paths&);
 
+    // Who was told what. A record that is missing or cannot be read counts as none: then it is told again.
+    [[nodiscard]] static policy::notify_memory load_notifications(const paths&);
+
     // A text that only its owner understands. A refresh token exists once: what the state directory does not
     // take is kept in the runtime directory until it does (failure-modes S2, "save fails"). They block.
     [[nodiscard]] policy::result<std::optional<kept_tokens>> load_tokens() const;

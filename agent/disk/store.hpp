@@ -2,6 +2,7 @@
 
 #include "agent/io/awaitable.hpp"
 #include "crypto/secret.hpp"
+#include "policy/notify.hpp"
 #include "policy/stored.hpp"
 
 #include <boost/describe.hpp>
@@ -57,6 +58,7 @@ struct change {
     std::vector<policy::history_event> events;
     std::map<std::string, credential_record> credentials;
     std::map<std::string, std::string> values;  // what other subjects remember, by name; empty: forgotten
+    std::optional<policy::notify_memory> notified;
     std::optional<crypto::secret> tokens;
 };
 

@@ -51,6 +51,10 @@ inline constexpr log_event refresh_failed{"refresh_failed", "bd2f993681894a809b5
 inline constexpr log_event credential_updated{"credential_updated", "a5c1fe92917549af9d48ff120a191d24"};
 // a catalog credential could not be fetched or written
 inline constexpr log_event credential_failed{"credential_failed", "c396ee758a3b41b186d96f1fe9ed4589"};
+// a notification was sent
+inline constexpr log_event notified{"notified", "3e6c7f9a14a74b60b23fbd37d1056dc9"};
+// a notification could not be sent; it is retried
+inline constexpr log_event notify_failed{"notify_failed", "73455826f6174cabaca7f0c4893f38c9"};
 // a configuration is in force
 inline constexpr log_event configuration_loaded{"configuration_loaded", "70ca1d0c3053468e81357ad5e17dee49"};
 // an edited configuration is wrong; the one before stays in force

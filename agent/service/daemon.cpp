@@ -10,6 +10,7 @@
 #include "agent/service/configuration.hpp"
 #include "agent/service/control_server.hpp"
 #include "agent/service/metrics_outlets.hpp"
+#include "agent/service/notifier.hpp"
 #include "agent/service/operations.hpp"
 #include "agent/service/pages.hpp"
 #include "agent/service/read_configuration.hpp"
@@ -74,6 +75,7 @@ private:
     io::awaitable<config::outcome> read_configuration();
     void apply(edit);
     io::awaitable<milliseconds> fetch_credentials();
+    io::awaitable<milliseconds> send_notifications();
 
     daemon_options options_;
     counters counted_;
@@ -82,10 +84,12 @@ private:
     task_group group_;
     operations operations_;
     timers timers_;
+    notifier notifier_;
     login_watch login_;
     exposure_tasks tasks_;
     io::async_lock fetching_;
     periodic_task credentials_;
+    periodic_task notifications_;
     pages pages_;
     metrics_outlets metrics_;
     file_watch file_;
@@ -118,6 +122,7 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
                   {.exposure = [this](std::string name) { return take_exposure(std::move(name)); },
                    .credentials = [this] { return take_credentials(); }}),
       timers_(app_.executor(), app_.stop(), slice(), [this] { tick(); }),
+      notifier_(app_),
       login_(app_, group_, timers_, [this] { wake_all(); }),
       tasks_(
           app_, group_, timers_,
@@ -130,7 +135,8 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
           }),
       fetching_(app_.executor()),
       credentials_(group_, timers_, "credentials", [this] { return fetch_credentials(); }),
-      pages_(app_, tasks_, login_, counted_, options_.version),
+      notifications_(group_, timers_, "notifications", [this] { return send_notifications(); }),
+      pages_(app_, tasks_, login_, notifier_, counted_, options_.version),
       metrics_(app_, group_, timers_, pages_),
       file_(app_.executor(), options_.config_file, [this] { reload_asked_.set(); }),
       reload_asked_(app_.executor()),
@@ -159,6 +165,7 @@ io::task<void> daemon::begin()
 {
     if (auto loaded = co_await app_.world().load(); !loaded) co_return loaded.error();
     co_await app_.world().inspect_outputs("");
+    notifier_.load();
     co_await login_.look();
     if (group_.stopping()) co_return io::stopped();
     open_control();
@@ -170,6 +177,7 @@ io::task<void> daemon::begin()
     group_.start("reload", reload_when_asked());
     login_.start();
     credentials_.start();
+    notifications_.start();
     tasks_.follow(delay_at_start());
     file_.look();  // what was edited since the start read it
     status_ = status_line(pages_.view(), app_.clock().now());
@@ -219,6 +227,7 @@ void daemon::tick()
     if (!tasks_.stuck()) io::notify::watchdog();
     file_.look();
     metrics_.open();
+    notifications_.wake();
 }
 
 io::awaitable<void> daemon::after_pass(std::string exposure, std::chrono::duration<double> took)
@@ -246,6 +255,7 @@ void daemon::show_status()
 {
     const auto view = pages_.view();
     counted_.keep_only(view);
+    notifications_.wake();
     auto line = status_line(view, app_.clock().now());
     if (!mistakes_.empty() || !refused_edit_.empty())
         line += "; the edited configuration is not in force: see the log";
@@ -331,6 +341,15 @@ io::awaitable<milliseconds> daemon::fetch_credentials()
     const auto outcome = co_await keep_credentials(app_, reconcile::fetch::due);
     if (!outcome.wake_at) co_return no_credential_due;
     co_return std::max<milliseconds>(*outcome.wake_at - app_.clock().now(), shortest);
+}
+
+io::awaitable<milliseconds> daemon::send_notifications()
+{
+    auto login = co_await app_.login_status();
+    if (!login) login = platform::login_status{.sentence = login.error().context};
+    auto mistakes = mistakes_;
+    if (!refused_edit_.empty()) mistakes.push_back(refused_edit_);
+    co_return co_await notifier_.round(std::move(*login), std::move(mistakes));
 }
 
 io::awaitable<void> daemon::listen_for_hangups()

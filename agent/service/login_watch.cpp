@@ -5,11 +5,9 @@
 #include "agent/io/log_events.hpp"
 #include "agent/platform/oauth.hpp"
 #include "agent/platform/redact.hpp"
-#include "policy/limits.hpp"
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <utility>
 
 namespace service {
@@ -22,7 +20,6 @@ constexpr milliseconds nothing_due = std::chrono::hours(1);
 constexpr milliseconds after_failure = std::chrono::minutes(1);
 constexpr milliseconds shortest = std::chrono::seconds(1);
 constexpr milliseconds after_refusal = std::chrono::seconds(5);  // nothing could be sent
-constexpr auto publish_time = std::chrono::seconds(30);
 constexpr milliseconds first_publish_pause = std::chrono::seconds(5);
 constexpr milliseconds last_publish_pause = std::chrono::minutes(10);
 
@@ -40,15 +37,6 @@ void say(const platform::login_status& before, const platform::login_status& now
     }
 }
 
-// As hooks get it.
-const std::map<std::string, std::string> publish_environment = {{"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"}};
-
-std::string program(const std::string& name)
-{
-    if (name.find('/') != std::string::npos) return name;
-    return deploy::find_program(name, {"/usr/sbin", "/usr/bin", "/sbin", "/bin"});
-}
-
 // What went wrong; empty: it was published.
 std::string ending(const policy::result<io::process_outcome>& outcome, const crypto::secret& token)
 {
@@ -56,10 +44,7 @@ std::string ending(const policy::result<io::process_outcome>& outcome, const cry
     if (outcome->ok()) return {};
     const std::array hidden = {token.view()};
     const auto said = platform::redact(outcome->err.empty() ? outcome->out : outcome->err, hidden);
-    const auto how = outcome->timed_out     ? std::string("did not end in time")
-                     : outcome->signal != 0 ? "signal " + std::to_string(outcome->signal)
-                                            : "exit " + std::to_string(outcome->exit_code);
-    return how + ", " + (said.empty() ? "no output" : said);
+    return deploy::ending_of(*outcome) + ", " + (said.empty() ? "no output" : said);
 }
 
 }  // namespace
@@ -72,13 +57,8 @@ io::task<void> publish_token(application& app, bool always)
     if (!token) co_return token.error();
     if (!*token) co_return policy::result<void>();
     const auto name = argv.front();
-    argv.front() = program(name);
-    io::process_request request{.argv = std::move(argv),
-                                .environment = publish_environment,
-                                .input = std::string((*token)->view()),
-                                .timeout = publish_time,
-                                .output_limit = policy::limits::hook_output_bytes};
-    auto outcome = co_await app.process().run(std::move(request));
+    std::string input((*token)->view());
+    auto outcome = co_await deploy::run_command(app.process(), std::move(argv), std::move(input));
     if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
     const auto wrong = ending(outcome, **token);
     co_await app.oauth()->note_publication(**token, wrong.empty());

@@ -153,6 +153,16 @@ void add_login(page& out, const status_view& view)
     out.sample({}, std::to_string(view.login.publish_failures));
 }
 
+void add_notify(page& out, const status_view& view)
+{
+    const auto notify = view.notify.value_or(policy::notify_memory{});
+    out.family("notify_failing", "gauge", "Whether the last notification could not be sent.");
+    out.sample({}, notify.failure ? "1" : "0");
+    out.family("notifications_total", "counter", "Notifications, by result.");
+    out.sample({{"result", "success"}}, std::to_string(notify.sent));
+    out.sample({{"result", "failure"}}, std::to_string(notify.failed));
+}
+
 void add_durations(page& out, const std::string& exposure, const durations& d)
 {
     std::uint64_t so_far = 0;
@@ -233,6 +243,7 @@ std::string metrics_text(const status_view& view, const counters& counted, const
     add_users(out, view, now);
     add_credentials(out, view);
     add_login(out, view);
+    add_notify(out, view);
 
     // Every user from its start, at 0: an increase from nothing is no increase.
     auto rotations = counted.rotations_;

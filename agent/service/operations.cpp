@@ -7,6 +7,7 @@
 #include "agent/platform/oauth.hpp"
 #include "agent/reconcile/look.hpp"
 #include "agent/service/login_watch.hpp"
+#include "agent/service/notifier.hpp"
 #include "policy/about.hpp"
 #include "policy/exit_code.hpp"
 #include "policy/requests.hpp"
@@ -103,6 +104,7 @@ io::awaitable<object> operations::perform(std::string verb, object arguments)
     if (verb == "deploy") co_return co_await deploy(std::move(arguments));
     if (verb == "login") co_return co_await login(std::move(arguments));
     if (verb == "logout") co_return co_await logout();
+    if (verb == "notify") co_return co_await test_notification();
     if (verb == "ping") co_return done("here");
     co_return service::answer_of(
         policy::failure{.code = policy::errc::usage, .context = "unknown operation " + verb});
@@ -332,6 +334,19 @@ io::awaitable<object> operations::logout()
     co_return done("logged out: the tokens are forgotten on this host");
 }
 
+io::awaitable<object> operations::test_notification()
+{
+    notifier once(app_);
+    const auto sent = co_await once.test();
+    const auto said = sent ? "Notification sent. " + *sent : "notification not sent: " + sent.error().context;
+    auto answer = sent ? done(said) : service::answer_of(sent.error());
+    answer["schema"] = "exposure-agent.notify-test/v1";
+    answer["sent"] = sent.has_value();
+    answer["answer"] = sent ? *sent : sent.error().context;
+    answer["messages"] = array{boost::json::string(said)};
+    co_return answer;
+}
+
 io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app, reconcile::fetch which)
 {
     const auto desired = app.desired();
@@ -346,7 +361,7 @@ io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app,
 std::set<std::string> exposures_of(const reconcile::world& w, const std::string& verb,
                                    const object& arguments)
 {
-    if (verb == "login" || verb == "logout") return {};
+    if (verb == "login" || verb == "logout" || verb == "notify") return {};
     const auto* names = arguments.if_contains("names");
     if (!names || !names->is_array() || names->as_array().empty()) return reconcile::all_exposures(w);
     std::set<std::string> exposures;

@@ -30,7 +30,7 @@ public:
     }
 
     // reconcile {names, timeout, accept_loss} · rotate {names, retire_now} · rollback {names} ·
-    // deploy {names, force} · login {code | refresh_token, force} · logout {} · ping {}
+    // deploy {names, force} · login {code | refresh_token, force} · logout {} · notify {} · ping {}
     io::awaitable<boost::json::object> perform(std::string verb, boost::json::object arguments);
 
 private:
@@ -40,6 +40,7 @@ private:
     io::awaitable<boost::json::object> deploy(boost::json::object);
     io::awaitable<boost::json::object> login(boost::json::object);
     io::awaitable<boost::json::object> logout();
+    io::awaitable<boost::json::object> test_notification();
     io::awaitable<boost::json::object> converge(std::set<policy::user_name> only, boost::json::object,
                                                 reconcile::exposure_guard);
     io::awaitable<void> ask(std::string exposure, std::set<policy::user_name>& unasked, bool retire_now,

@@ -14,9 +14,14 @@ web_answer words(unsigned status, const char* text)
 
 }  // namespace
 
-pages::pages(application& app, const exposure_tasks& tasks, const login_watch& login, const counters& counted,
-             std::string version)
-    : app_(app), tasks_(tasks), login_(login), counted_(counted), version_(std::move(version))
+pages::pages(application& app, const exposure_tasks& tasks, const login_watch& login, const notifier& told,
+             const counters& counted, std::string version)
+    : app_(app),
+      tasks_(tasks),
+      login_(login),
+      notifier_(told),
+      counted_(counted),
+      version_(std::move(version))
 {
 }
 
@@ -25,6 +30,7 @@ status_view pages::view() const
     auto seen = view_of(app_.desired(), app_.world().stored(), login_.status(),
                         credential_views(app_.desired(), app_.paths()), app_.clock().now());
     seen.disk = disk_trouble(app_.paths());
+    if (app_.desired().notify.enabled()) seen.notify = notifier_.memory();
     return seen;
 }
 

@@ -4,6 +4,7 @@
 #include "agent/service/exposure_tasks.hpp"
 #include "agent/service/login_watch.hpp"
 #include "agent/service/metrics.hpp"
+#include "agent/service/notifier.hpp"
 #include "agent/service/web_server.hpp"
 
 #include <string>
@@ -14,7 +15,8 @@ namespace service {
 class pages {
 public:
     // All of them outlive this.
-    pages(application&, const exposure_tasks&, const login_watch&, const counters&, std::string version);
+    pages(application&, const exposure_tasks&, const login_watch&, const notifier&, const counters&,
+          std::string version);
 
     io::awaitable<web_answer> show(web_request) const;
 
@@ -25,6 +27,7 @@ private:
     application& app_;
     const exposure_tasks& tasks_;
     const login_watch& login_;
+    const notifier& notifier_;
     const counters& counted_;
     std::string version_;
 };

@@ -57,6 +57,24 @@ value pending_of(const policy::generation* g)
                   {"since", policy::format_utc(g->created_at)}};
 }
 
+value notify_json(const std::optional<policy::notify_memory>& notify)
+{
+    if (!notify) return nullptr;
+    array cases;
+    for (const auto& c : notify->cases)
+        if (c.told_at)
+            cases.push_back(object{{"case", policy::word_of(c.what)},
+                                   {"subject", c.subject},
+                                   {"since", policy::format_utc(c.since)},
+                                   {"told_at", policy::format_utc(*c.told_at)},
+                                   {"message", c.message}});
+    return object{
+        {"cases", std::move(cases)},
+        {"last_error", notify->failure ? value(notify->failure->sentence) : value(nullptr)},
+        {"failing_since", time_or_null(notify->failing_since)},
+        {"next_attempt", notify->failure ? time_or_null(notify->failure->next_attempt) : value(nullptr)}};
+}
+
 object user_json(const policy::standing& s)
 {
     object user{{"exposure", s.name.exposure},
@@ -117,9 +135,9 @@ std::string disk_trouble(const disk::paths& where)
 
 bool needs_attention(const status_view& view)
 {
-    return !view.disk.empty() || view.login.state == platform::login_state::required ||
-           view.login.attention || view.login.unsaved ||
-           std::ranges::any_of(view.users, &policy::standing::attention) ||
+    return !view.disk.empty() || (view.notify && view.notify->failure) ||
+           view.login.state == platform::login_state::required || view.login.attention ||
+           view.login.unsaved || std::ranges::any_of(view.users, &policy::standing::attention) ||
            std::ranges::any_of(view.exposures,
                                [](const auto& e) { return !e.last_error.empty() || !e.incident.empty(); }) ||
            std::ranges::any_of(view.credentials, [](const auto& c) { return !c.last_error.empty(); });
@@ -149,7 +167,8 @@ object to_json(const status_view& view)
             {"login_detail", text_or_null(view.login.sentence)},
             {"users", std::move(users)},
             {"credentials", std::move(credentials)},
-            {"exposures", std::move(exposures)}};
+            {"exposures", std::move(exposures)},
+            {"notify", notify_json(view.notify)}};
 }
 
 }  // namespace service

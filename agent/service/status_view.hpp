@@ -3,6 +3,7 @@
 #include "agent/disk/paths.hpp"
 #include "agent/platform/access_token.hpp"
 #include "policy/desired.hpp"
+#include "policy/notify.hpp"
 #include "policy/standing.hpp"
 #include "policy/stored.hpp"
 
@@ -36,6 +37,7 @@ struct status_view {
     std::vector<policy::standing> users;  // pointing into the stored state that it was made from
     std::vector<exposure_view> exposures;
     std::vector<credential_view> credentials;
+    std::optional<policy::notify_memory> notify;  // none: `notify` is not configured
 };
 
 status_view view_of(const policy::desired_state&, const policy::stored_state&, platform::login_status,

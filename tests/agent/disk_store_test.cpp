@@ -208,6 +208,17 @@ BOOST_AUTO_TEST_CASE(every_member_comes_back)
                                       .person = true,
                                       .by = "alice"};
     what.events.push_back(event);
+    const policy::notify_memory notified{.cases = {{.what = policy::notify_case::hook,
+                                                    .subject = "logs/siem",
+                                                    .since = at(1),
+                                                    .message = "m",
+                                                    .remedy = "r",
+                                                    .told_at = at(2)}},
+                                         .sent = 2,
+                                         .failed = 1,
+                                         .failure = policy::failure_memory{.count = 1, .last = at(3)},
+                                         .failing_since = at(3)};
+    what.notified = notified;
     BOOST_REQUIRE(commit(store, std::move(what)));
 
     const auto state = loaded();
@@ -215,6 +226,7 @@ BOOST_AUTO_TEST_CASE(every_member_comes_back)
     BOOST_TEST((state.users.at(siem) == user));
     BOOST_TEST((state.exposures.at("logs") == exposure));
     BOOST_TEST((disk::state_database::load_credentials(where).at("backup") == credential));
+    BOOST_TEST((disk::state_database::load_notifications(where) == notified));
     BOOST_TEST(store.read_value("full list").value().value() == "12");
     BOOST_TEST((store.history(at(5)).value() == std::vector{event}));
     BOOST_TEST(store.history(at(6)).value().empty());
@@ -230,6 +242,7 @@ BOOST_AUTO_TEST_CASE(nothing_was_ever_saved)
     BOOST_TEST(state.exposures.empty());
     BOOST_TEST(state.owner == "web-01");
     BOOST_TEST(!state.cloned);
+    BOOST_TEST((disk::state_database::load_notifications(where) == policy::notify_memory()));
     BOOST_TEST(!store.read_value("never").value());
     const disk::state_database nowhere(disk::paths(path("nowhere")), {}, here_on_web_01);
     BOOST_TEST(!nowhere.load_tokens().value());

@@ -115,6 +115,13 @@ BOOST_AUTO_TEST_CASE(which_cases_exist)
              w.have().failure->code = errc::login_required;
          },
          "raised login login", ""},
+        {"a login that was over at the last pass",
+         [](told_world& w) {
+             w.in_use();
+             w.known().failure = w.fails("web", retry::never);
+             w.known().failure->code = errc::login_required;
+         },
+         "", ""},
         {"exposure blocked, and its users with it",
          [](told_world& w) {
              w.known().blocked = policy::verdict{"instance_missing", "the instance is gone", w.now};

@@ -33,6 +33,10 @@ EXPECTED = """
 /usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent-deploy.service.d/commands.conf
 /usr/share/doc/exposure-agent/examples/drop-ins/vector.service.d/client-certificate.conf
 /usr/share/doc/exposure-agent/examples/grafana/exposure-agent.json
+/usr/share/doc/exposure-agent/examples/notify/chat.sh
+/usr/share/doc/exposure-agent/examples/notify/journal.sh
+/usr/share/doc/exposure-agent/examples/notify/mail.sh
+/usr/share/doc/exposure-agent/examples/notify/pager.sh
 /usr/share/doc/exposure-agent/examples/prometheus/exposure-agent.rules.yml
 /usr/share/exposure-agent/agent.schema.json
 /usr/share/fish/vendor_completions.d/exposure-agent.fish

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "agent/service/application.hpp"
+#include "agent/service/status_view.hpp"
+#include "policy/notify.hpp"
+
+#include <boost/json/object.hpp>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+// `notify`: sends to the configured command or webhook what policy decides, and remembers what was sent.
+
+namespace service {
+
+class notifier {
+public:
+    // The application outlives it.
+    explicit notifier(application& app) : app_(app) {}
+
+    // What was sent before, once the state directory is held.
+    void load();
+
+    // Sends what is due, and gives how long until the next look. mistakes: of an edited file that is not in
+    // force. The state directory is held and the world is loaded.
+    io::awaitable<std::chrono::milliseconds> round(platform::login_status, std::vector<std::string> mistakes);
+
+    // Sends one message, whatever was told before: what the receiver answered.
+    io::task<std::string> test();
+
+    const policy::notify_memory& memory() const { return memory_; }
+
+private:
+    io::task<std::string> send(const policy::notification&);
+    io::task<std::string> run_command(std::string message);
+    io::task<std::string> post(std::string message);
+    io::awaitable<void> keep(policy::notify_memory);
+
+    application& app_;
+    policy::notify_memory memory_;
+};
+
+// exposure-agent.notify/v1 (contract section 10).
+boost::json::object to_json(const policy::notification&, const std::string& owner);
+
+}  // namespace service
