@@ -59,6 +59,7 @@ const char* contract_word(const action& a) noexcept
         case action_kind::discard:
         case action_kind::abandon:
         case action_kind::mark_missing:
+        case action_kind::disown:
             return a.replaces ? "rotate" : "create";
         case action_kind::remember_instance:
         case action_kind::forget_instance:

@@ -20,6 +20,7 @@ enum class action_kind {
     adopt,              // the platform has our user: keep its id
     discard,            // a generation that was never sent: drop it
     abandon,  // nothing will come of it (never READY, or the file changed): make another, clear it up later
+    disown,   // the answer to its POST named a user that is not ours: forget the id, look for the right one
     mark_missing,           // the platform does not have its user any more: note it
     collect,                // fetch the certificate, check it
     verify,                 // at the broker

@@ -110,6 +110,24 @@ struct user_change {
             user.failure.reset();
         });
     }
+    // A second wrong user ends the generation: the platform mixes something up, or somebody copies our
+    // marker.
+    void operator()(const event::misnamed& e) const
+    {
+        with(e.generation, [&](generation& g) {
+            g.abandoned = !g.not_ours.empty();
+            g.not_ours.push_back(e.remote_id);
+            g.remote_id.clear();
+            g.accepted_at.reset();
+            g.answered = false;
+            g.submitted_at = now;
+        });
+    }
+    void operator()(const event::not_ours& e) const
+    {
+        with(e.generation, [&](generation& g) { g.not_ours.push_back(e.remote_id); });
+        user.clear_failure.reset();
+    }
     void operator()(const event::issued& e) const
     {
         with(e.generation, [&](generation& g) {
@@ -313,6 +331,14 @@ struct narrator {
     answer operator()(const event::adopted& e) const
     {
         return line{"adopted", e.generation, "user " + e.remote_id};
+    }
+    answer operator()(const event::misnamed& e) const
+    {
+        return line{"refused", e.generation, "user " + e.remote_id + " is not ours"};
+    }
+    answer operator()(const event::not_ours& e) const
+    {
+        return line{"not_ours", e.generation, "user " + e.remote_id + " carries our marker, but another key"};
     }
     answer operator()(const event::issued& e) const
     {

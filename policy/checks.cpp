@@ -46,30 +46,33 @@ std::optional<finding> unwanted(const facts& f)
 {
     if (f.want) return std::nullopt;
     if (!f.wanted.reconcile.prune)
-        return wait(reason::not_in_file, "the file does not name it any more, and reconcile.prune is off",
+        return wait(reason::not_in_file,
+                    "not in the configuration any more; it stays, because reconcile.prune is false",
                     std::nullopt);
     // from the future: the clock was set back
     if (!f.have->unwanted_since || *f.have->unwanted_since > f.now)
         return act(f, action_kind::mark_unwanted, reason::not_in_file,
-                   "the file does not name it any more; removed after retire_after");
+                   "not in the configuration any more; deleted after retire_after");
     const auto at = *f.have->unwanted_since + f.have->entry.retire_after;
-    if (f.now < at) return wait(reason::not_in_file, "the file does not name it any more", at);
+    if (f.now < at)
+        return wait(reason::not_in_file, "not in the configuration any more; deleted after retire_after", at);
     if (auto patience = backing_off(f)) return patience;
     if (const auto shown = all_shown_at(f))
-        return wait(reason::waiting_settle, "its last creation may still show up in the list", shown);
+        return wait(reason::waiting_settle, "a user that was just created may still appear in the list",
+                    shown);
     // asked even for what was never sent, as far as the record says: it may have been restored from a backup
     const bool remote = std::ranges::any_of(f.have->generations, [&](const generation& g) {
         return !g.missing_since || !users_with_key(f, g).empty();
     });
     return act(f, remote ? action_kind::remove : action_kind::forget, reason::not_in_file,
-               "the file does not name it any more, and retire_after has passed");
+               "not in the configuration any more, and retire_after has passed");
 }
 
 std::optional<finding> wanted_again(const facts& f)
 {
     if (!f.have || !f.have->unwanted_since) return std::nullopt;
     return act(f, action_kind::mark_wanted, reason::named_again,
-               "the file names it again before it was removed");
+               "in the configuration again before it was deleted");
 }
 
 // ---- the certificate in use and its files
@@ -80,7 +83,7 @@ std::optional<finding> hooks_pending(const facts& f)
     const auto at = not_before(f.have->deploy_failure, f.wanted_print, f.now);
     if (at && *at > f.now && !f.options.ignore_backoff) return std::nullopt;
     return act(f, action_kind::deploy, reason::hooks_pending,
-               "the certificate is in place, its hooks have not all returned 0", f.current);
+               "the certificate is in place, but its hooks have not succeeded yet", f.current);
 }
 
 // Whatever else fails: only a failure of this host itself makes the repair wait.
@@ -92,8 +95,8 @@ std::optional<finding> output_differs(const facts& f)
         case output_condition::sound:
             return std::nullopt;
         case output_condition::changed:
-            return act(f, action_kind::publish, reason::output_changed, "the file wants its output otherwise",
-                       f.current);
+            return act(f, action_kind::publish, reason::output_changed,
+                       "the configuration of its output changed", f.current);
         case output_condition::missing:
             return act(f, action_kind::publish, reason::output_missing, f.have->output_detail, f.current);
         case output_condition::damaged:
@@ -108,8 +111,7 @@ std::optional<finding> output_differs(const facts& f)
 std::optional<finding> pending_without_key(const facts& f)
 {
     if (!f.pending || f.pending->key_on_disk) return std::nullopt;
-    return act(f, action_kind::abandon, reason::key_lost, "its private key is gone from the private store",
-               f.pending);
+    return act(f, action_kind::abandon, reason::key_lost, "its private key is missing or damaged", f.pending);
 }
 
 // A generation that nobody wants any more. Its key goes at once only when the platform certainly knows
@@ -127,13 +129,13 @@ finding give_up(const facts& f, const generation& g, std::string sentence)
 std::optional<finding> pending_held_back(const facts& f)
 {
     if (!f.pending || !f.current || f.have->held != f.current->id || need(f)) return std::nullopt;
-    return give_up(f, *f.pending, "the certificate before was put back in use");
+    return give_up(f, *f.pending, "a person returned to the previous certificate");
 }
 
 finding adopt(const facts& f, const generation& g, const remote_user& user)
 {
     auto found = act(f, action_kind::adopt, reason::found_by_marker,
-                     "the platform has user " + user.id + " with our marker and key", &g);
+                     "found user " + user.id + " on the platform with our marker and key", &g);
     found.act->remote_id = user.id;
     return found;
 }
@@ -148,20 +150,36 @@ std::optional<finding> pending_unknown(const facts& f)
     if (sent) {
         const auto settled = *g.submitted_at + f.wanted.reconcile.settle;
         if (!f.seen || f.seen->looked_at < settled || f.seen->cut_off) {
-            auto found = wait(reason::waiting_settle,
-                              "the platform did not answer its creation; the list is searched for it",
+            auto found = wait(reason::waiting_settle, "no answer to its creation; looking for it in the list",
                               std::max(settled, f.now + duration(1)));
             found.polls = true;
             return found;
         }
     }
     if (const auto changed = difference(f, g))
-        return give_up(f, g, "the file changed before it was made (" + std::string(word_of(*changed)) + ")");
-    return act(
-        f, action_kind::submit, sent ? reason::unanswered : reason::not_submitted,
-        sent ? "its creation got no answer and the list does not know it: the same request is sent again"
-             : "its key and request are stored, the platform does not know it yet",
-        &g);
+        return give_up(f, g, "the configuration changed before it was created: " + changed->second);
+    return act(f, action_kind::submit, sent ? reason::unanswered : reason::not_submitted,
+               sent ? "no answer to its creation, and it is not in the list: sending the same request again"
+                    : "its key and signing request are stored, and not sent yet",
+               &g);
+}
+
+// The id in an answer is only what somebody said. A READY user shows its key; one that is not is told by its
+// marker.
+std::optional<finding> pending_misnamed(const facts& f)
+{
+    if (!f.pending || f.pending->certificate) return std::nullopt;
+    const auto& g = *f.pending;
+    const auto* user = listed(f, g);
+    if (!user || !user->mark || user->status == remote_status::ready ||
+        carries_marker(*user, f.owner, f.have->name, g))
+        return std::nullopt;
+    if (const auto users = users_with_key(f, g); !users.empty()) return adopt(f, g, *users.front());
+    auto found =
+        act(f, action_kind::disown, reason::misnamed,
+            "the platform's answer named user " + g.remote_id + ", which does not carry our marker", &g);
+    found.act->remote_id = g.remote_id;
+    return found;
 }
 
 std::optional<finding> pending_gone(const facts& f)
@@ -175,7 +193,7 @@ std::optional<finding> pending_gone(const facts& f)
         found.polls = true;
         return found;
     }
-    return act(f, action_kind::mark_missing, reason::lost_remote, "somebody deleted its user on the platform",
+    return act(f, action_kind::mark_missing, reason::lost_remote, "its user was deleted on the platform",
                f.pending);
 }
 
@@ -185,7 +203,7 @@ std::optional<finding> pending_outdated(const facts& f)
     const auto changed = difference(f, *f.pending);
     if (!changed) return std::nullopt;
     return act(f, action_kind::abandon, reason::outdated,
-               "the file changed before it was in use (" + std::string(word_of(*changed)) + ")", f.pending);
+               "the configuration changed before it was in use: " + changed->second, f.pending);
 }
 
 std::optional<finding> pending_issued(const facts& f)
@@ -194,16 +212,18 @@ std::optional<finding> pending_issued(const facts& f)
     const auto& g = *f.pending;
     const auto* user = listed(f, g);
     const bool ready = user && user->status == remote_status::ready;
+    if (user && user->status == remote_status::failed)
+        return act(f, action_kind::abandon, reason::issue_failed,
+                   "the platform reports " + user->status_text + " for user " + user->id, &g);
     const bool unusable = ready && f.have->failure && f.have->failure->code == errc::bad_answer;
     const auto since = g.accepted_at.value_or(g.created_at);
     if (f.seen && (!ready || unusable) && f.now - since >= limits::abandon_after)
-        return act(f, action_kind::abandon, reason::never_ready, "the platform has not issued it for a day",
+        return act(f, action_kind::abandon, reason::never_ready, "the platform did not issue it within 24 h",
                    &g);
-    if (ready)
-        return act(f, action_kind::collect, reason::ready, "the platform has issued its certificate", &g);
+    if (ready) return act(f, action_kind::collect, reason::ready, "certificate issued", &g);
     auto found =
         wait(reason::waiting_ready,
-             "the platform is still issuing it" + std::string(user ? " (" + user->status_text + ")" : ""),
+             "waiting for the platform to issue it" + std::string(user ? " (" + user->status_text + ")" : ""),
              since + limits::abandon_after);
     found.polls = true;
     return found;
@@ -213,7 +233,7 @@ std::optional<finding> pending_too_early(const facts& f)
 {
     if (!f.pending || f.pending->certificate->not_before <= f.now) return std::nullopt;
     const auto from = f.pending->certificate->not_before;
-    return wait(reason::waiting_ready, "its certificate is valid from " + format_utc(from) + " on", from);
+    return wait(reason::waiting_ready, "its certificate is valid from " + format_utc(from), from);
 }
 
 std::optional<finding> pending_unverified(const facts& f)
@@ -226,7 +246,7 @@ std::optional<finding> pending_unverified(const facts& f)
 std::optional<finding> pending_unpublished(const facts& f)
 {
     if (!f.pending) return std::nullopt;
-    return act(f, action_kind::publish, reason::not_published, "its certificate is here and not yet in use",
+    return act(f, action_kind::publish, reason::not_published, "certificate issued, not in use yet",
                f.pending);
 }
 
@@ -237,7 +257,7 @@ std::optional<finding> current_gone(const facts& f)
     if (!f.current || f.current->missing_since || !f.seen ||
         !f.seen->confirmed_missing.contains(f.current->remote_id))
         return std::nullopt;
-    return act(f, action_kind::mark_missing, reason::lost_remote, "somebody deleted its user on the platform",
+    return act(f, action_kind::mark_missing, reason::lost_remote, "its user was deleted on the platform",
                f.current);
 }
 
@@ -256,8 +276,9 @@ std::optional<finding> unfit_before(const facts& f)
     const auto& newest = f.have->generations.back();
     if (newest.quarantine.empty() || (f.current && in_its_last_tenth(*f.current, f.now))) return std::nullopt;
     return block(reason::quarantined,
-                 "the certificate of user " + newest.remote_id + " is never used: " + newest.quarantine +
-                     "; check it on the platform, then run: exposure-agent rotate " + f.have->name.text());
+                 "the certificate of user " + newest.remote_id + " is not used: " + newest.quarantine +
+                     "; check that user on the platform, then run: exposure-agent rotate " +
+                     f.have->name.text());
 }
 
 int created_lately(const facts& f)
@@ -281,30 +302,29 @@ std::optional<finding> needs_new(const facts& f)
     const bool asked = f.have && f.have->rotate_asked_at.has_value();
     if (f.current && f.want->rotation.paused && !asked)
         return block(reason::paused,
-                     sentence + ", but rotation.paused is set; unset it, or run: exposure-agent rotate " +
+                     sentence + ", but rotation.paused is true; unset it, or run: exposure-agent rotate " +
                          f.have->name.text());
     const bool spent_before =
         f.have && f.have->blocked && f.have->blocked->reason == word_of(reason::budget_spent);
     if (!asked && (spent_before || created_lately(f) >= f.wanted.reconcile.max_creates_per_user))
-        return block(
-            reason::budget_spent,
-            sentence + ", but " + std::to_string(f.wanted.reconcile.max_creates_per_user) +
-                " were made for it within a day (reconcile.max_creates_per_user): find out why, then run: "
-                "exposure-agent rotate " +
-                (f.have ? f.have->name.text() : f.exposure->name + "/" + f.want->name));
+        return block(reason::budget_spent,
+                     sentence + ", but reconcile.max_creates_per_user (" +
+                         std::to_string(f.wanted.reconcile.max_creates_per_user) +
+                         " in 24 h) is used up; find out why, then run: exposure-agent rotate " +
+                         name_of(f).text());
     if (must_release_first(f) && !is_ours(f, *f.current))
         return block(reason::strategy_replace, sentence + ", but user " + f.current->remote_id +
-                                                   " does not carry our mark any more and is not deleted: "
-                                                   "delete it, or set rotation.strategy to overlap");
+                                                   " lost our marker and is not deleted; delete it "
+                                                   "yourself, or set rotation.strategy: overlap");
     if (must_release_first(f))
         return act(f, action_kind::delete_before_replace, reason::strategy_replace,
-                   sentence + "; the old user makes room first", f.current);
+                   sentence + "; the old user is deleted first (rotation.strategy: replace)", f.current);
     return act(f, action_kind::issue, why, sentence);
 }
 
 // Steps that need neither patience nor the platform come first: what is in use is kept in order whatever else
 // is wrong.
-constexpr std::array<check, 18> chain = {
+constexpr std::array<check, 19> chain = {
     unreadable,           // its record cannot be read
     unwanted,             // not in the file
     wanted_again,         // back in the file
@@ -314,6 +334,7 @@ constexpr std::array<check, 18> chain = {
     pending_without_key,  // a generation that nothing can come of
     pending_held_back,    // the one before was put back in use
     pending_unknown,      // sent or not: adopt, wait, submit
+    pending_misnamed,     // the answer named a user that is not ours
     pending_gone,         // deleted by others while it was made
     pending_outdated,     // the file changed meanwhile
     pending_issued,       // wait, or collect
@@ -331,7 +352,7 @@ finding next_step(const facts& f)
 {
     for (const auto rule : chain)
         if (auto found = rule(f)) return *found;
-    return wait(reason::healthy, "its certificate is in use and not due", due_at(f));
+    return wait(reason::healthy, "in use, not due for rotation", due_at(f));
 }
 
 }  // namespace policy

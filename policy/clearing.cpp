@@ -26,8 +26,15 @@ finding surplus(const facts& f, const generation& g, const std::string& id)
 // Users that carry the key of this generation beside the one that it knows.
 void add_surplus(const facts& f, const generation& g, std::vector<finding>& found)
 {
-    for (const auto* user : users_with_key(f, g))
-        if (user->id != g.remote_id) found.push_back(surplus(f, g, user->id));
+    for (const auto* user : users_with_key(f, g)) {
+        if (user->id == g.remote_id) continue;
+        // a marker can be copied, a key cannot: the certificate shows whose it is
+        if (user->status == remote_status::ready || !may_get_certificate(*user, g, f.now))
+            found.push_back(surplus(f, g, user->id));
+        else
+            found.push_back(
+                wait(reason::surplus, "user " + user->id + " has no certificate yet", std::nullopt));
+    }
 }
 
 std::optional<finding> leftover(const facts& f, const generation& g)
@@ -36,7 +43,10 @@ std::optional<finding> leftover(const facts& f, const generation& g)
     if (for_a_person) return std::nullopt;
     if (!is_ours(f, g)) return std::nullopt;
     if (const auto at = retires_at(f, g); at > f.now || may_show_up(f, g))
-        return wait(reason::superseded, "its successor is in use", at);
+        return wait(reason::superseded,
+                    (g.remote_id.empty() ? g.sent.common_name : "user " + g.remote_id) +
+                        " was replaced; deleted after retire_after",
+                    at);
     // Taken for gone once, and there again: its key stays until it is certainly deleted.
     if (g.missing_since && listed(f, g)) return surplus(f, g, g.remote_id);
     return act(f, action_kind::retire, reason::superseded,

@@ -47,6 +47,14 @@ struct adopted {  // found on the platform by marker and key
     std::string generation;
     std::string remote_id;
 };
+struct misnamed {  // the user that its id names is not ours: the right one is looked for again
+    std::string generation;
+    std::string remote_id;
+};
+struct not_ours {  // carries our marker, but another key: never used, never deleted
+    std::string generation;
+    std::string remote_id;
+};
 struct issued {
     std::string generation;
     certificate_facts certificate;
@@ -145,12 +153,13 @@ struct imported {  // made by hand, and ours from now on
 
 using user_event =
     std::variant<event::created, event::submitting, event::not_sent, event::unanswered, event::refused,
-                 event::accepted, event::adopted, event::issued, event::quarantined, event::expiration_seen,
-                 event::verified, event::published, event::moved, event::deployed, event::abandoned,
-                 event::discarded, event::missing, event::released, event::surplus_deleted, event::retired,
-                 event::removed, event::unwanted, event::wanted_again, event::entry_changed, event::failed,
-                 event::recovered, event::blocked, event::unblocked, event::rotation_requested,
-                 event::rolled_back, event::hooks_requested, event::retry_requested, event::imported>;
+                 event::accepted, event::adopted, event::misnamed, event::not_ours, event::issued,
+                 event::quarantined, event::expiration_seen, event::verified, event::published, event::moved,
+                 event::deployed, event::abandoned, event::discarded, event::missing, event::released,
+                 event::surplus_deleted, event::retired, event::removed, event::unwanted, event::wanted_again,
+                 event::entry_changed, event::failed, event::recovered, event::blocked, event::unblocked,
+                 event::rotation_requested, event::rolled_back, event::hooks_requested,
+                 event::retry_requested, event::imported>;
 
 // The record after the event. An event of a generation that the record does not have changes nothing.
 stored_user apply(stored_user, const user_event&, instant now);

@@ -1,6 +1,7 @@
 #include "policy/facts.hpp"
 
 #include "policy/fingerprint.hpp"
+#include "policy/limits.hpp"
 
 #include <tuple>
 
@@ -30,13 +31,19 @@ facts join(const user_index& all, const user_name& name, instant now, plan_optio
     return f;
 }
 
+user_name name_of(const facts& f)
+{
+    return f.have ? f.have->name : user_name{f.exposure->name, f.want->name};
+}
+
 std::vector<const remote_user*> users_with_key(const facts& f, const generation& g)
 {
     std::vector<const remote_user*> found;
     if (!f.seen || !f.have) return found;
     const auto [first, last] = f.listing.by_key.equal_range(marker_key(g.fingerprint));
     for (auto it = first; it != last; ++it)
-        if (it->second->mark->owner == f.owner && it->second->mark->name == f.have->name)
+        if (it->second->mark->owner == f.owner && it->second->mark->name == f.have->name &&
+            std::ranges::find(g.not_ours, it->second->id) == g.not_ours.end())
             found.push_back(it->second);
     std::ranges::sort(found, {}, [](const remote_user* user) {
         return std::tuple(user->status != remote_status::ready, user->creation_date.value_or(instant::max()),
@@ -52,11 +59,24 @@ const remote_user* listed(const facts& f, const generation& g)
     return user == f.listing.by_id.end() ? nullptr : user->second;
 }
 
+bool carries_marker(const remote_user& user, const std::string& owner, const user_name& name,
+                    const generation& g)
+{
+    if (!user.mark) return is_cut_off(user.description, g.sent.description);
+    return user.mark->owner == owner && user.mark->name == name &&
+           user.mark->key == marker_key(g.fingerprint);
+}
+
+bool may_get_certificate(const remote_user& user, const generation& g, instant now)
+{
+    return user.status != remote_status::failed &&
+           now - user.creation_date.value_or(g.created_at) < limits::abandon_after;
+}
+
 bool is_ours(const facts& f, const generation& g)
 {
     const auto* user = listed(f, g);
-    if (user)
-        return user->mark ? user->mark->owner == f.owner : is_cut_off(user->description, g.sent.description);
+    if (user) return carries_marker(*user, f.owner, f.have->name, g);
     const bool elsewhere =
         !f.exposure || g.where.base_url != f.exposure->base_url || g.where.tenant != f.exposure->tenant;
     return elsewhere || g.remote_id.empty() || g.missing_since ||

@@ -40,12 +40,22 @@ struct finding {
 
 facts join(const user_index&, const user_name&, instant now, plan_options);
 
+user_name name_of(const facts&);
+
 // The remote users of ours that carry this generation's key, the winner first: READY before IN PROGRESS, then
 // the older creation date, then the smaller id (failure-modes S6).
 std::vector<const remote_user*> users_with_key(const facts&, const generation&);
 
 // The remote user of this generation as the list shows it; null when it does not.
 const remote_user* listed(const facts&, const generation&);
+
+// True when the user carries the marker of this generation, or what the platform left of it when it cut the
+// description off.
+bool carries_marker(const remote_user&, const std::string& owner, const user_name&, const generation&);
+
+// True when a user that has no certificate may still get one, which shows whose it is. One that never had one
+// serves nobody.
+bool may_get_certificate(const remote_user&, const generation&, instant now);
 
 // True when the remote user of this generation is ours to delete: it carries our owner's mark (or what the
 // platform left of it), or is certainly gone. A user without a mark is nobody's to delete (contract section

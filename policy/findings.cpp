@@ -4,11 +4,10 @@ namespace policy {
 
 finding act(const facts& f, action_kind kind, reason why, std::string sentence, const generation* g)
 {
-    const auto name = f.have ? f.have->name : user_name{f.exposure->name, f.want->name};
     return {.why = why,
             .sentence = sentence,
             .act = action{.kind = kind,
-                          .name = name,
+                          .name = name_of(f),
                           .why = why,
                           .sentence = sentence,
                           .generation = g ? g->id : "",

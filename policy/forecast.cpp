@@ -186,6 +186,8 @@ private:
                 return happened(a.name, event::discarded{a.generation}, now);
             case action_kind::abandon:
                 return happened(a.name, event::abandoned{a.generation, a.sentence}, now);
+            case action_kind::disown:
+                return happened(a.name, event::misnamed{a.generation, a.remote_id}, now);
             case action_kind::mark_missing:
                 return happened(a.name, event::missing{a.generation, a.sentence}, now);
             case action_kind::collect:

@@ -58,13 +58,14 @@ gate instance_gate(const desired_exposure& exposure, const observed_exposure& se
     if (seen.instances.size() > 1)
         return closed(reason::instance_several,
                       "the platform shows " + std::to_string(seen.instances.size()) +
-                          " instances where one is allowed: ask its operator",
+                          " instances where one is allowed; ask the platform's operator",
                       true);
     const bool gone = !known.empty() && (seen.instances.empty() || seen.instances.front().id != known);
     if (gone) {
         auto g = closed(reason::instance_vanished,
                         "instance " + known +
-                            " is gone from the platform; nothing is created until `reconcile --accept-loss`",
+                            " is gone from the platform, and nothing is created; if that is final, run: "
+                            "exposure-agent reconcile --accept-loss",
                         true);
         if (options.accept_loss)
             g.act = exposure_action(action_kind::forget_instance, exposure.name, g.why,
@@ -94,6 +95,11 @@ gate instance_gate(const desired_exposure& exposure, const observed_exposure& se
                                 instance.id);
         return g;
     }
+    if (instance.status == remote_status::failed)
+        return closed(reason::instance_failed,
+                      "the platform reports " + instance.status_text + " for instance " + instance.id +
+                          "; ask the platform's operator",
+                      true);
     if (instance.status != remote_status::ready) {
         auto g = closed(reason::waiting_instance, "its instance is " + instance.status_text, false);
         g.polls = true;
@@ -135,9 +141,10 @@ stored_exposure record_of(const desired_exposure& exposure, const stored_state& 
 std::optional<gate> host_guard(const observed_state& observed, const stored_state& stored)
 {
     if (stored.cloned) {
-        auto g = closed(
-            reason::cloned,
-            "the state directory comes from another machine: say `takeover` here if that one is gone", true);
+        auto g = closed(reason::cloned,
+                        "the state directory comes from another machine; once that one is gone, run: "
+                        "exposure-agent takeover",
+                        true);
         g.shut = true;
         return g;
     }
@@ -145,7 +152,7 @@ std::optional<gate> host_guard(const observed_state& observed, const stored_stat
     if (std::chrono::abs(skew) <= limits::clock_skew) return std::nullopt;
     auto g = closed(reason::clock_wrong,
                     "this clock is " + format_duration(std::chrono::abs(skew)) +
-                        (skew > duration(0) ? " ahead of" : " behind") + " the platform's: set the time",
+                        (skew > duration(0) ? " ahead of" : " behind") + " the platform's; set the time",
                     true);
     g.shut = true;
     return g;
@@ -163,8 +170,8 @@ gate gate_of(const desired_exposure& exposure, const observed_state& observed, c
                            settle, now, options);
     if (!g.open() || options.accept_loss || !users_vanished(exposure, seen->second, stored)) return g;
     return closed(reason::users_vanished,
-                  "most of its users are gone from the platform at once; nothing is created until `reconcile "
-                  "--accept-loss`",
+                  "most of its users are gone from the platform at once, and nothing is created; if that is "
+                  "final, run: exposure-agent reconcile --accept-loss",
                   true);
 }
 

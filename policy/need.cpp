@@ -23,19 +23,44 @@ generation describe_generation(const std::string& fingerprint, const desired_exp
             .created_at = now};
 }
 
-std::optional<reason> difference(const facts& f, const generation& g)
+namespace {
+
+std::pair<reason, std::string> changed(reason why, const std::string& key, const std::string& from,
+                                       const std::string& to)
+{
+    const auto shown = [](const std::string& text) { return text.empty() ? std::string("(none)") : text; };
+    return {why, key + " changed: " + shown(from) + " → " + shown(to)};
+}
+
+// The configured text, without the marker.
+std::string text_of(const std::string& description)
+{
+    const auto end = description.rfind(" [exposure-agent ");
+    return end == std::string::npos ? "" : description.substr(0, end);
+}
+
+}  // namespace
+
+std::optional<std::pair<reason, std::string>> difference(const facts& f, const generation& g)
 {
     const auto& e = *f.exposure;
-    if (g.sent.common_name != common_name(e.variant, e.tenant, f.want->name, g.id) ||
-        g.where.base_url != e.base_url)
-        return reason::name_changed;
-    if (g.sent.key != f.want->key) return reason::key_type_changed;
-    if (g.sent.consumer_group != f.want->consumer_group) return reason::group_changed;
-    if (g.sent.contact != f.want->contact) return reason::contact_changed;
-    const auto description = describe(
-        f.want->description, {.owner = f.owner, .name = f.have->name, .key = marker_key(g.fingerprint)});
-    if (g.sent.description != description) return reason::description_changed;
-    return std::nullopt;
+    const auto& want = *f.want;
+    if (g.where.base_url != e.base_url)
+        return changed(reason::name_changed, "base_url", g.where.base_url, e.base_url);
+    const auto name = common_name(e.variant, e.tenant, want.name, g.id);
+    if (g.sent.common_name != name)
+        return changed(reason::name_changed, "common name", g.sent.common_name, name);
+    if (g.sent.key != want.key)
+        return changed(reason::key_type_changed, "key", word_of(g.sent.key), word_of(want.key));
+    if (g.sent.consumer_group != want.consumer_group)
+        return changed(reason::group_changed, "consumer_group", g.sent.consumer_group, want.consumer_group);
+    if (g.sent.contact != want.contact)
+        return changed(reason::contact_changed, "contact", g.sent.contact, want.contact);
+    const marker mark{.owner = f.owner, .name = f.have->name, .key = marker_key(g.fingerprint)};
+    if (g.sent.description == describe(want.description, mark)) return std::nullopt;
+    if (const auto before = find_marker(g.sent.description); before && before->owner != f.owner)
+        return changed(reason::description_changed, "owner", before->owner, f.owner);
+    return changed(reason::description_changed, "description", text_of(g.sent.description), want.description);
 }
 
 namespace {
@@ -57,19 +82,15 @@ std::optional<std::pair<reason, std::string>> need(const facts& f)
 {
     using answer = std::pair<reason, std::string>;
     const auto* c = f.current;
-    if (!c) return answer{reason::absent, "it has no certificate yet"};
-    if (f.have->rotate_asked_at) return answer{reason::rotation_asked, "a new certificate was asked for"};
-    if (c->missing_since) return answer{reason::lost_remote, "its user is gone from the platform"};
-    if (!c->key_on_disk) return answer{reason::key_lost, "its private key is gone from the private store"};
+    if (!c) return answer{reason::absent, "no certificate yet"};
+    if (f.have->rotate_asked_at) return answer{reason::rotation_asked, "rotation requested"};
+    if (c->missing_since) return answer{reason::lost_remote, "its user was deleted on the platform"};
+    if (!c->key_on_disk) return answer{reason::key_lost, "its private key is missing or damaged"};
     if (c->certificate && c->certificate->expiry() <= f.now)
         return answer{reason::expired, "its certificate expired at " + format_utc(c->certificate->expiry())};
-    if (is_due(f))
-        return answer{reason::rotation_due, "its certificate was due at " + format_utc(*due_at(f))};
+    if (is_due(f)) return answer{reason::rotation_due, "due for rotation since " + format_utc(*due_at(f))};
     if (f.have->held == c->id) return std::nullopt;
-    if (const auto changed = difference(f, *c))
-        return answer{*changed,
-                      "the file and the certificate in use differ: " + std::string(word_of(*changed))};
-    return std::nullopt;
+    return difference(f, *c);
 }
 
 std::optional<instant> due_at(const facts& f)

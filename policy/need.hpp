@@ -14,8 +14,8 @@ namespace policy {
 generation describe_generation(const std::string& fingerprint, const desired_exposure&, const desired_user&,
                                const std::string& instance, const std::string& owner, instant now);
 
-// What the file wants otherwise than this generation was made. The file names the user.
-std::optional<reason> difference(const facts&, const generation&);
+// What the configuration changed since this generation was made, from what to what. It names the user.
+std::optional<std::pair<reason, std::string>> difference(const facts&, const generation&);
 
 // Why the certificate in use (or none) is not enough, with the sentence; nullopt: it is. The file names the
 // user.

@@ -13,7 +13,8 @@
 
 namespace policy {
 
-enum class remote_status { ready, in_progress };  // an unknown word counts as in progress
+// failed: the word says so (FAILED, ERROR). Any other unknown word counts as in progress.
+enum class remote_status { ready, in_progress, failed };
 
 struct remote_instance {
     std::string id;

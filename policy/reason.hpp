@@ -31,8 +31,10 @@ enum class reason {
     not_submitted,    // key and CSR are stored, nothing was sent
     unanswered,       // sent, no answer, and the list does not know it after the settle time
     found_by_marker,  // the platform has a user with our marker and key
+    misnamed,         // the answer to its POST named a user that is not ours
     outdated,         // the file changed before it was in use
     never_ready,      // IN PROGRESS for too long
+    issue_failed,     // the platform says FAILED or ERROR
     ready,            // READY, certificate not fetched
     not_verified,     // the broker has not accepted it yet
     not_published,    // fetched (and verified), not in use
@@ -52,6 +54,8 @@ enum class reason {
     quarantined,        // the certificate does not fit
     instance_missing,   // none there, and create_instance is false
     instance_vanished,  // the known instance is gone
+    instance_failed,    // the platform says FAILED or ERROR
+    owner_changed,      // owner was edited: every user would be created again
     instance_several,   // more than one where the reference allows one
     users_vanished,     // more than half of the users are gone at once
     unreachable,        // the platform cannot be asked
@@ -65,10 +69,11 @@ enum class reason {
 BOOST_DESCRIBE_ENUM(reason, healthy, waiting_settle, waiting_ready, waiting_instance, backing_off, absent,
                     rotation_due, expired, rotation_asked, key_type_changed, group_changed, contact_changed,
                     description_changed, name_changed, lost_remote, key_lost, not_submitted, unanswered,
-                    found_by_marker, outdated, never_ready, ready, not_verified, not_published, hooks_pending,
-                    output_changed, output_damaged, output_missing, superseded, surplus, rolled_back,
-                    strategy_replace, not_in_file, named_again, quarantined, instance_missing,
-                    instance_vanished, instance_several, users_vanished, unreachable, budget_spent,
-                    deletes_exceeded, paused, cloned, clock_wrong, record_unreadable)
+                    found_by_marker, misnamed, outdated, never_ready, issue_failed, ready, not_verified,
+                    not_published, hooks_pending, output_changed, output_damaged, output_missing, superseded,
+                    surplus, rolled_back, strategy_replace, not_in_file, named_again, quarantined,
+                    instance_missing, instance_vanished, instance_failed, owner_changed, instance_several,
+                    users_vanished, unreachable, budget_spent, deletes_exceeded, paused, cloned, clock_wrong,
+                    record_unreadable)
 
 }  // namespace policy

@@ -67,7 +67,7 @@ void judge_state(standing& s, const facts& f, const stored_exposure* exposure)
     if (have && !have->unreadable.empty())
         return set(s, user_state::blocked, reason::record_unreadable, have->unreadable, true);
     if (!f.want && f.wanted.reconcile.prune && !(have->blocked))
-        return set(s, user_state::removing, reason::not_in_file, "the file does not name it any more", false);
+        return set(s, user_state::removing, reason::not_in_file, "not in the configuration any more", false);
     if (have && have->blocked) {
         set(s, user_state::blocked, reason::healthy, have->blocked->sentence,
             have->blocked->reason != word_of(reason::paused));
@@ -102,14 +102,14 @@ void judge_state(standing& s, const facts& f, const stored_exposure* exposure)
         return;
     }
     if (f.pending)
-        return set(s, user_state::issuing, reason::waiting_ready, "a new certificate is on its way", false);
-    if (!f.current) return set(s, user_state::absent, reason::absent, "it has no certificate yet", true);
+        return set(s, user_state::issuing, reason::waiting_ready, "a new certificate is being issued", false);
+    if (!f.current) return set(s, user_state::absent, reason::absent, "no certificate yet", true);
     if (due)
         return set(s, user_state::due, reason::rotation_due,
-                   "its certificate was due at " + format_utc(*s.rotate_at), false);
+                   "due for rotation since " + format_utc(*s.rotate_at), false);
     if (have->output != output_condition::sound && have->output != output_condition::changed)
         return set(s, user_state::failing, reason::output_damaged, have->output_detail, true);
-    set(s, user_state::valid, reason::healthy, "its certificate is in use and not due", false);
+    set(s, user_state::valid, reason::healthy, "in use, not due for rotation", false);
 }
 
 std::string directory_of(const facts& f)

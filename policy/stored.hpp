@@ -81,15 +81,17 @@ struct generation {
     std::optional<instant> deployed_at;
     std::optional<instant> missing_since;  // the platform does not have its user any more
     std::string quarantine;                // why its certificate is never used; empty: it is fine
-    bool abandoned = false;                // never became READY in time; a successor was made
-    bool key_on_disk = true;               // fact of the look, never stored
+    std::vector<std::string>
+        not_ours;             // users that carry its marker, or that an answer named, without its key
+    bool abandoned = false;   // never became READY in time; a successor was made
+    bool key_on_disk = true;  // fact of the look, never stored
 
     bool operator==(const generation&) const = default;
 };
 BOOST_DESCRIBE_STRUCT(generation, (),
                       (id, fingerprint, where, sent, created_at, submitted_at, answered, remote_id,
                        accepted_at, certificate, collected_at, verified, verified_at, published_at,
-                       deployed_at, missing_since, quarantine, abandoned))
+                       deployed_at, missing_since, quarantine, not_ours, abandoned))
 
 // What the published directory held when it was last written: stat facts, so that a look costs no reading.
 struct published_file {

@@ -6,6 +6,7 @@
 #include "policy/dates.hpp"
 #include "policy/limits.hpp"
 
+#include <boost/algorithm/string/case_conv.hpp>
 #include <boost/json.hpp>
 
 #include <algorithm>
@@ -60,7 +61,10 @@ policy::group_fields fields_of(const json::object& object)
 
 policy::remote_status read_status(std::string_view text)
 {
-    return text == "READY" ? policy::remote_status::ready : policy::remote_status::in_progress;
+    if (text == "READY") return policy::remote_status::ready;
+    const auto word = boost::algorithm::to_upper_copy(std::string(text));
+    const bool failed = word.find("FAIL") != std::string::npos || word.find("ERROR") != std::string::npos;
+    return failed ? policy::remote_status::failed : policy::remote_status::in_progress;
 }
 
 std::string read_contact(const json::object& object)

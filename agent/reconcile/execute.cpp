@@ -10,6 +10,7 @@
 #include "crypto/digest.hpp"
 #include "crypto/key.hpp"
 #include "policy/dates.hpp"
+#include "policy/facts.hpp"
 #include "policy/limits.hpp"
 #include "policy/need.hpp"
 
@@ -153,6 +154,8 @@ io::task<void> executor::perform(policy::action a)
             co_return co_await submit(a);
         case action_kind::adopt:
             co_return co_await adopt(a);
+        case action_kind::disown:
+            co_return co_await disown(a, a.remote_id, a.sentence);
         case action_kind::collect:
             co_return co_await collect(a);
         case action_kind::verify:
@@ -190,7 +193,12 @@ io::task<void> executor::note(const policy::action& a)
     if (a.kind == action_kind::mark_unwanted) what = policy::event::unwanted{};
     if (a.kind == action_kind::discard) what = policy::event::discarded{a.generation};
     io::log(io::severity::info, io::events::noted, {a.name.exposure, a.name.user, a.generation}, a.sentence);
-    co_return co_await record(a, std::move(what));
+    auto saved = co_await record(a, std::move(what));
+    // what the platform could not do has its back-off like any other failure
+    if (saved && a.why == policy::reason::issue_failed)
+        co_return policy::failure{.code = policy::errc::unavailable,
+                                  .context = a.name.text() + ": " + a.sentence};
+    co_return saved;
 }
 
 platform::group_choice executor::group_for(const policy::desired_exposure& exposure)
@@ -322,6 +330,24 @@ io::task<void> executor::adopt(const policy::action& a)
     co_return co_await record(a, std::move(adopted));
 }
 
+// The user that this generation's id names is another one. A failure all the same: what the platform said was
+// wrong, and the next attempt has its back-off.
+io::task<void> executor::disown(policy::action a, std::string id, std::string why)
+{
+    policy::user_event misnamed = policy::event::misnamed{a.generation, id};
+    if (auto saved = co_await record(a, std::move(misnamed)); !saved) co_return saved;
+    co_return policy::failure{.code = policy::errc::bad_answer, .context = a.name.text() + ": " + why};
+}
+
+// With another key in its certificate, this user is another one, or a wrong certificate was issued for ours.
+bool executor::is_another_user(const policy::user_name& name, const policy::generation& g,
+                               const policy::remote_user& user) const
+{
+    return !policy::carries_marker(user, world_.stored().owner, name, g) ||
+           std::ranges::any_of(users_with_key(name, g),
+                               [&](const policy::remote_user& other) { return other.id != user.id; });
+}
+
 io::task<void> executor::collect(const policy::action& a)
 {
     const auto g = generation(a);
@@ -338,13 +364,19 @@ io::task<void> executor::collect(const policy::action& a)
     auto chain = crypto::order_chain(std::move(*read), g.fingerprint);
     const auto verdict =
         chain ? crypto::judge(chain->leaf, g.fingerprint, now()) : crypto::verdict::wrong_key;
+    if (verdict == crypto::verdict::wrong_key && is_another_user(a.name, g, detail->user))
+        co_return co_await disown(
+            a, g.remote_id,
+            "user " + g.remote_id +
+                ", which the platform named, has another key and is not ours; it is left "
+                "alone");
     if (const auto why = quarantine_of(verdict); !why.empty()) {
         policy::user_event quarantined = policy::event::quarantined{g.id, why};
         if (auto saved = co_await record(a, std::move(quarantined)); !saved) co_return saved;
         co_return policy::failure{
             .code = policy::errc::unusable_certificate,
-            .context = a.name.text() + ": the certificate of user " + g.remote_id + " is never used: " + why +
-                       "; look at it on the platform, then run: exposure-agent rotate " + a.name.text(),
+            .context = a.name.text() + ": the certificate of user " + g.remote_id + " is not used: " + why +
+                       "; check that user on the platform, then run: exposure-agent rotate " + a.name.text(),
             .kind = policy::retry::never};
     }
 

@@ -36,6 +36,9 @@ private:
     io::task<void> issue(const policy::action&);
     io::task<void> submit(const policy::action&);
     io::task<void> adopt(const policy::action&);
+    io::task<void> disown(policy::action, std::string id, std::string why);
+    bool is_another_user(const policy::user_name&, const policy::generation&,
+                         const policy::remote_user&) const;
     io::task<void> collect(const policy::action&);
 
     // execute_use.cpp: into use
@@ -50,10 +53,11 @@ private:
     io::task<void> remove(const policy::action&);
     io::task<void> forget(const policy::action&);
     io::task<void> delete_remote(platform::exposure_address, std::string instance, std::string id);
-    io::task<void> delete_user_of(const policy::user_name&, policy::generation);
+    io::task<void> delete_if_ours(const policy::action&, policy::generation, std::string id);
+    io::task<void> delete_user_of(const policy::action&, policy::generation);
     std::vector<policy::remote_user> users_with_key(const policy::user_name&,
                                                     const policy::generation&) const;
-    io::task<void> delete_all_of(const policy::user_name&, policy::generation);
+    io::task<void> delete_all_of(const policy::action&, policy::generation);
     io::task<std::vector<policy::remote_user>> shown_beside(platform::exposure_address, policy::generation);
 
     // The business group to send: the configured one, else what the instance shows, else the tenant's name

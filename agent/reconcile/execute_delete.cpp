@@ -4,6 +4,8 @@
 #include "agent/io/log_events.hpp"
 #include "agent/reconcile/execute.hpp"
 #include "agent/reconcile/look.hpp"
+#include "crypto/certificate.hpp"
+#include "policy/facts.hpp"
 
 #include <algorithm>
 #include <set>
@@ -11,18 +13,27 @@
 namespace reconcile {
 namespace {
 
-// Whose a user is, by its mark: ours, or what the platform left of ours when it cut the description off.
-policy::result<void> must_be_ours(const policy::user_name& name, const policy::remote_user& user,
-                                  const policy::generation& g, const std::string& owner)
+bool is_noted(const policy::generation& g, const std::string& id)
 {
-    const bool ours = user.mark ? user.mark->owner == owner && user.mark->name == name
-                                : policy::is_cut_off(user.description, g.sent.description);
-    if (ours) return {};
-    return policy::failure{
-        .code = policy::errc::refused,
-        .context = name.text() + ": user " + user.id +
-                   " does not carry our mark any more and is not deleted: delete it yourself",
-        .kind = policy::retry::never};
+    return std::ranges::find(g.not_ours, id) != g.not_ours.end();
+}
+
+// True when its certificate is for this key. Without one it serves nobody: if its id is in our records it is
+// ours, else it may still get one that tells (errc::unavailable).
+policy::result<bool> has_key(const platform::user_detail& detail, const policy::generation& g,
+                             policy::instant now)
+{
+    if (detail.certificate.empty()) {
+        if (detail.user.id == g.remote_id || !policy::may_get_certificate(detail.user, g, now)) return true;
+        return policy::failure{
+            .code = policy::errc::unavailable,
+            .context = "user " + detail.user.id +
+                       " carries our marker, but no certificate yet that shows whether it is "
+                       "ours; it is deleted later"};
+    }
+    auto chain = crypto::read_chain(detail.certificate);
+    if (!chain) return chain.error();
+    return crypto::order_chain(std::move(*chain), g.fingerprint).has_value();
 }
 
 }  // namespace
@@ -56,8 +67,9 @@ std::vector<policy::remote_user> executor::users_with_key(const policy::user_nam
     std::vector<policy::remote_user> found;
     if (const auto seen = world_.observed().exposures.find(name.exposure);
         seen != world_.observed().exposures.end())
-        std::ranges::copy_if(seen->second.users, std::back_inserter(found),
-                             [&](const policy::remote_user& user) { return user.mark == mark; });
+        std::ranges::copy_if(
+            seen->second.users, std::back_inserter(found),
+            [&](const policy::remote_user& user) { return user.mark == mark && !is_noted(g, user.id); });
     return found;
 }
 
@@ -94,45 +106,67 @@ io::task<std::vector<policy::remote_user>> executor::shown_beside(platform::expo
     co_return users;
 }
 
-// Every remote user that carries the generation's key, known by id or found by its marker. No id is deleted
-// whose mark has not been seen.
-io::task<void> executor::delete_all_of(const policy::user_name& name, policy::generation g)
+// Deletes a user that was found by its marker or named by an answer. A marker can be copied, a key cannot:
+// one whose certificate has another key is left alone, and that is remembered.
+io::task<void> executor::delete_if_ours(const policy::action& a, policy::generation g, std::string id)
 {
-    const auto address = address_of(name.exposure, g.where);
+    const auto address = address_of(a.name.exposure, g.where);
+    const bool confirmed = id == g.remote_id && g.certificate;
+    if (confirmed) co_return co_await delete_remote(address, g.where.instance_id, id);
+    const auto detail = co_await world_.outside().api.read_user(address, g.where.instance_id, id);
+    if (!detail && detail.error().code == policy::errc::not_found) co_return policy::result<void>();
+    if (!detail) co_return detail.error();
+    const auto ours = has_key(*detail, g, now());
+    if (!ours) co_return policy::with_context(a.name.text(), ours.error());
+    if (*ours) co_return co_await delete_remote(address, g.where.instance_id, id);
+    io::log(io::severity::warning, io::events::noted, {a.name.exposure, a.name.user, g.id},
+            a.name.text() + ": user " + id + " carries our marker, but another key; it is left alone");
+    policy::user_event foreign = policy::event::not_ours{g.id, id};
+    co_return co_await record(a, std::move(foreign));
+}
+
+// Every remote user that carries the generation's key, known by id or found by its marker. No id is deleted
+// whose marker has not been seen.
+io::task<void> executor::delete_all_of(const policy::action& a, policy::generation g)
+{
+    const auto address = address_of(a.name.exposure, g.where);
     const auto users = co_await shown_beside(address, g);
     if (!users) co_return users.error();
-    const policy::marker mark{
-        .owner = world_.stored().owner, .name = name, .key = policy::marker_key(g.fingerprint)};
+    const auto& owner = world_.stored().owner;
     std::set<std::string> ids;
-    for (const auto& user : users_with_key(name, g))
+    for (const auto& user : users_with_key(a.name, g))
         ids.insert(user.id);
     for (const auto& user : *users) {
-        if (user.id != g.remote_id && user.mark != mark) continue;
-        if (auto ours = must_be_ours(name, user, g, mark.owner); !ours) co_return ours.error();
-        ids.insert(user.id);
+        const bool known = user.id == g.remote_id;
+        const bool ours = policy::carries_marker(user, owner, a.name, g) && (known || user.mark);
+        if (known && !ours)
+            co_return policy::failure{.code = policy::errc::refused,
+                                      .context = a.name.text() + ": user " + user.id +
+                                                 " lost our marker and is not deleted; delete it yourself",
+                                      .kind = policy::retry::never};
+        if (ours && !is_noted(g, user.id)) ids.insert(user.id);
     }
     for (const auto& id : ids)
-        if (auto gone = co_await delete_remote(address, g.where.instance_id, id); !gone)
-            co_return gone.error();
+        if (auto gone = co_await delete_if_ours(a, g, id); !gone) co_return gone.error();
     co_return policy::result<void>();
 }
 
-// The look of this pass is enough for a user that it showed: the plan has judged its mark.
-io::task<void> executor::delete_user_of(const policy::user_name& name, policy::generation g)
+// The look of this pass is enough for a user that it showed: the plan has judged its marker.
+io::task<void> executor::delete_user_of(const policy::action& a, policy::generation g)
 {
-    const auto seen = world_.observed().exposures.find(name.exposure);
+    const auto seen = world_.observed().exposures.find(a.name.exposure);
     const bool shown = seen != world_.observed().exposures.end() &&
                        std::ranges::find(seen->second.users, g.remote_id, &policy::remote_user::id) !=
                            seen->second.users.end();
-    if (!shown) co_return co_await delete_all_of(name, g);
-    co_return co_await delete_remote(address_of(name.exposure, g.where), g.where.instance_id, g.remote_id);
+    if (!shown) co_return co_await delete_all_of(a, g);
+    co_return co_await delete_if_ours(a, g, g.remote_id);
 }
 
 // Its doubles make room too: nobody looks for those of a generation whose user is gone.
 io::task<void> executor::delete_before_replace(const policy::action& a)
 {
     const auto g = generation(a);
-    if (auto gone = co_await delete_all_of(a.name, g); !gone) co_return gone.error();
+    if (auto gone = co_await delete_all_of(a, g); !gone) co_return gone.error();
     io::log(io::severity::info, io::events::retired, {a.name.exposure, a.name.user, g.id},
             a.name.text() + ": " + a.sentence);
     policy::user_event released = policy::event::released{g.id};
@@ -146,10 +180,10 @@ io::task<void> executor::retire(const policy::action& a)
     const bool surplus = a.kind == policy::action_kind::retire_surplus;
     const auto id = surplus ? a.remote_id : g.remote_id;
     if (surplus) {
-        auto gone = co_await delete_remote(address_of(a.name.exposure, g.where), g.where.instance_id, id);
-        if (!gone) co_return gone.error();
+        auto gone = co_await delete_if_ours(a, g, id);
+        if (!gone || is_noted(generation(a), id)) co_return gone;
     } else if (!g.missing_since) {
-        if (auto gone = co_await delete_user_of(a.name, g); !gone) co_return gone.error();
+        if (auto gone = co_await delete_user_of(a, g); !gone) co_return gone.error();
     }
     io::log(io::severity::info, io::events::retired, {a.name.exposure, a.name.user, g.id},
             a.name.text() + ": user " + (id.empty() ? g.sent.common_name : id) + " retired: " + a.sentence);
@@ -165,7 +199,7 @@ io::task<void> executor::remove(const policy::action& a)
     const auto generations = world_.user(a.name).generations;
     for (const auto& g : generations) {
         if (g.missing_since && users_with_key(a.name, g).empty()) continue;
-        if (auto gone = co_await delete_all_of(a.name, g); !gone) co_return gone.error();
+        if (auto gone = co_await delete_all_of(a, g); !gone) co_return gone.error();
         policy::user_event removed = policy::event::removed{g.id};
         if (auto saved = co_await record(a, std::move(removed)); !saved) co_return saved.error();
     }

@@ -75,7 +75,7 @@ void add_after_onboarding(preview& p, const world& w)
                 p.changes.push_back({.name = view.name,
                                      .action = view.next,
                                      .reason = policy::word_of(policy::reason::absent),
-                                     .sentence = "it has no certificate yet"});
+                                     .sentence = "no certificate yet"});
     }
 }
 

@@ -129,7 +129,9 @@ BOOST_AUTO_TEST_CASE(an_unknown_status_is_not_ready)
 {
     using policy::remote_status;
     BOOST_CHECK(user(R"("status": "READY")").status == remote_status::ready);
-    for (const char* word : {"IN PROGRESS", "FAILED", "ready?", ""})
+    for (const char* word : {"FAILED", "ERROR", "failed", "CREATE_FAILED"})
+        BOOST_CHECK(user(R"("status": ")" + std::string(word) + "\"").status == remote_status::failed);
+    for (const char* word : {"IN PROGRESS", "ready?", ""})
         BOOST_CHECK(user(R"("status": ")" + std::string(word) + "\"").status == remote_status::in_progress);
     BOOST_TEST(user(R"("status": "FAILED")").status_text == "FAILED");
 }

@@ -243,6 +243,102 @@ BOOST_AUTO_TEST_CASE(a_user_that_no_look_showed_is_read_before_it_is_deleted)
     }
 }
 
+BOOST_AUTO_TEST_CASE(a_user_with_a_copied_marker_is_never_deleted)
+{
+    small_world w;
+    w.reconcile();
+    w.platform.copy_marker(w.platform.users.begin()->first, "somebody-else");
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(w.platform.users.size() == 2U);
+    BOOST_TEST((w.kept().generations.front().not_ours == words{"somebody-else"}));
+    BOOST_TEST(w.store.events.back().event == "not_ours");
+
+    // it was looked at once, and not again
+    w.said.take();
+    BOOST_TEST(w.reconcile().converged());
+    const auto quiet = w.said.take();
+    BOOST_TEST(std::ranges::count(quiet, "read_user") == 0);
+
+    w.desired.exposures.clear();
+    w.clock.step(std::chrono::hours(48));
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(w.store.saved.users.empty());
+    BOOST_TEST(w.platform.users.size() == 1U);
+    BOOST_TEST(w.platform.users.contains("somebody-else"));
+}
+
+BOOST_AUTO_TEST_CASE(a_user_with_a_copied_marker_outlives_the_removal_of_the_one_it_was_copied_from)
+{
+    small_world w;
+    w.reconcile();
+    w.platform.copy_marker(w.platform.users.begin()->first, "somebody-else");
+    w.desired.exposures.clear();
+    w.reconcile();
+    w.clock.step(std::chrono::hours(48));
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(w.store.saved.users.empty());
+    BOOST_TEST(w.platform.users.size() == 1U);
+    BOOST_TEST(w.platform.users.contains("somebody-else"));
+}
+
+BOOST_AUTO_TEST_CASE(a_second_user_with_our_key_is_deleted)
+{
+    small_world w;
+    w.reconcile();
+    auto twin = w.platform.users.begin()->second;
+    twin.user.id = "twin";
+    w.platform.users["twin"] = twin;
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(w.platform.users.size() == 1U);
+    BOOST_TEST(!w.platform.users.contains("twin"));
+}
+
+BOOST_AUTO_TEST_CASE(the_id_in_an_answer_is_confirmed_before_it_is_relied_on)
+{
+    for (const bool marked : {true, false}) {
+        small_world w;
+        w.reconcile();
+        const auto others = w.platform.users.begin()->first;
+        if (!marked) {
+            w.platform.users.at(others).user.description = "somebody's";
+            w.platform.users.at(others).user.mark.reset();
+        }
+        auto second = w.siem();
+        second.name = "audit";
+        second.output.directory = "/out/audit";
+        w.desired.exposures.front().users.push_back(second);
+        w.platform.misnamed = others;
+        BOOST_TEST(w.reconcile().converged());
+        const auto& audit = w.store.saved.users.at({"logs", "audit"});
+        BOOST_TEST(audit.find(audit.current)->remote_id != others);
+        BOOST_TEST(audit.generations.size() == 1U);
+        BOOST_TEST(w.platform.requests.size() == 2U);
+        BOOST_TEST(w.platform.users.size() == 2U);
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_failed_issue_is_made_again_within_the_budget_and_is_said)
+{
+    small_world w;
+    w.platform.failing = 1;
+    BOOST_TEST(w.reconcile().converged());
+    w.clock.step(std::chrono::minutes(1));
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(w.platform.users.size() == 1U);
+
+    small_world broken;
+    broken.platform.failing = 1000;
+    const auto report = broken.reconcile();
+    BOOST_TEST(!report.converged());
+    BOOST_TEST(broken.platform.requests.size() == 3U);
+    BOOST_TEST(broken.kept().failure.value().sentence.find("the platform reports FAILED for user user-3") !=
+               std::string::npos);
+    broken.clock.step(std::chrono::hours(1));
+    BOOST_TEST(!broken.reconcile().converged());
+    BOOST_TEST(broken.platform.requests.size() == 3U);
+    BOOST_TEST(broken.kept().blocked.value().reason == "budget_spent");
+}
+
 BOOST_AUTO_TEST_CASE(a_user_that_the_platform_does_not_have_any_more_is_gone)
 {
     small_world w;

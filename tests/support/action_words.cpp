@@ -22,6 +22,8 @@ const char* word_of(policy::action_kind kind) noexcept
             return "discard";
         case action_kind::abandon:
             return "abandon";
+        case action_kind::disown:
+            return "disown";
         case action_kind::mark_missing:
             return "lose";
         case action_kind::collect:

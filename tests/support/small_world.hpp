@@ -2,6 +2,7 @@
 
 #include "agent/reconcile/run.hpp"
 #include "crypto/certificate.hpp"
+#include "crypto/csr.hpp"
 #include "crypto/digest.hpp"
 #include "crypto/key.hpp"
 #include "manual_clock.hpp"
@@ -41,6 +42,8 @@ public:
     std::map<std::string, platform::user_detail> users;
     std::set<std::string> unlisted;     // ids that the list lacks
     std::vector<std::string> requests;  // every csr that was posted
+    std::string misnamed;               // id that the next POST is answered with; empty: the right one
+    int failing = 0;                    // so many users that are made next get the status FAILED
     // Asked before each call: a failure to answer with, and whether the work is done all the same.
     std::function<std::optional<policy::failure>(const std::string& call, bool& done_all_the_same)> trouble;
 
@@ -84,6 +87,7 @@ public:
         platform::created made{.fields = choice.fields};
         requests.push_back(csr);
         if (auto f = strike("create_user", [&] { made.id = add_user(sent, csr); })) co_return *f;
+        if (!misnamed.empty()) made.id = std::exchange(misnamed, "");
         co_return made;
     }
 
@@ -106,6 +110,18 @@ public:
     std::optional<policy::duration> clock_ahead(const platform::exposure_address&) const override
     {
         return std::nullopt;
+    }
+
+    // As if somebody had copied the description of a user of ours.
+    void copy_marker(const std::string& from, const std::string& id)
+    {
+        const auto key = *crypto::private_key::generate(policy::key_type::ecdsa_p256);
+        const auto sent = users.at(from).user;
+        const auto copy = add_user({.common_name = "copy", .description = sent.description},
+                                   crypto::base64(crypto::make_csr(key, "copy")->pem));
+        auto node = users.extract(copy);
+        node.key() = node.mapped().user.id = id;
+        users.insert(std::move(node));
     }
 
     void add_instance()
@@ -142,6 +158,12 @@ private:
                      .certificate = ca_.sign(der, {.not_before = now - 60,
                                                    .not_after = now + 90 * 86400,
                                                    .serial = "0A" + std::to_string(10 + made_)})};
+        if (failing > 0) {
+            --failing;
+            users[id].certificate.clear();
+            users[id].user.status = policy::remote_status::failed;
+            users[id].user.status_text = "FAILED";
+        }
         return id;
     }
 

@@ -53,6 +53,9 @@ private:
     outcome issue(const policy::action&);
     outcome submit(const user_name&, const std::string& id);
     outcome adopt(const policy::action&);
+    void leave_alone(const std::string& id);
+    outcome disown(const policy::action&, const std::string& id);
+    bool is_another_user(const user_name&, const policy::generation&, const policy::remote_user&) const;
     outcome collect(const policy::action&);
     outcome verify(const policy::action&);
     outcome publish(const policy::action&);
@@ -65,6 +68,7 @@ private:
     outcome remember_instance(const policy::action&);
     outcome forget_instance(const policy::action&);
     outcome delete_remote(const policy::action&, const policy::place&, const std::string& id);
+    outcome delete_if_ours(const policy::action&, const policy::generation&, const std::string& id);
     outcome delete_user_of(const policy::action&, const policy::generation&);
     std::vector<policy::remote_user> users_with_key(const user_name&, const policy::generation&) const;
     outcome delete_all_of(const policy::action&, const policy::generation&);

@@ -216,6 +216,10 @@ policy::result<std::string> cloud::create_user(const std::string& place, const s
     }
     if (auto failed = after_processing()) return *failed;
     if (w_.random.chance(w_.sky.idless)) return std::string();
+    if (w_.random.chance(w_.sky.misnamed))
+        for (const auto& other : w_.users)
+            if (other.shown.id != id && other.place == place && other.instance == instance)
+                return other.shown.id;
     return id;
 }
 

@@ -1,4 +1,5 @@
 #include "policy/backoff.hpp"
+#include "policy/facts.hpp"
 #include "policy/limits.hpp"
 #include "policy/requests.hpp"
 #include "tests/policy/model/agent.hpp"
@@ -32,6 +33,11 @@ bool refused_for_certain(errc code)
            code == errc::throttled || code == errc::unauthorized;
 }
 
+bool is_noted(const policy::generation& g, const std::string& id)
+{
+    return std::ranges::find(g.not_ours, id) != g.not_ours.end();
+}
+
 }  // namespace
 
 agent::outcome agent::perform(const action& a)
@@ -49,6 +55,8 @@ agent::outcome agent::perform(const action& a)
             return submit(a.name, a.generation);
         case action_kind::adopt:
             return adopt(a);
+        case action_kind::disown:
+            return disown(a, a.remote_id);
         case action_kind::collect:
             return collect(a);
         case action_kind::verify:
@@ -79,6 +87,8 @@ agent::outcome agent::note(const action& a)
     if (a.kind == action_kind::mark_unwanted) what = policy::event::unwanted{};
     if (a.kind == action_kind::discard) what = policy::event::discarded{a.generation};
     auto saved = record(a.name, {what});
+    if (saved && a.why == policy::reason::issue_failed)
+        return failure{.code = errc::unavailable, .context = a.sentence};
     if (!saved || a.kind != action_kind::discard) return saved;
     return effect("erase key", a.generation, [&] { w_.files.keys.erase({a.name, a.generation}); });
 }
@@ -149,6 +159,28 @@ agent::outcome agent::adopt(const action& a)
     return record(a.name, {policy::event::adopted{a.generation, a.remote_id}});
 }
 
+// Its certificate has another key, so it is nobody's to wait for or to delete.
+void agent::leave_alone(const std::string& id)
+{
+    for (auto& u : w_.users)
+        if (u.shown.id == id && u.certificate_key != u.key) u.keyless = true;
+}
+
+agent::outcome agent::disown(const action& a, const std::string& id)
+{
+    leave_alone(id);
+    if (auto saved = record(a.name, {policy::event::misnamed{a.generation, id}}); !saved) return saved;
+    return failure{.code = errc::bad_answer, .context = "user " + id + " is not ours"};
+}
+
+bool agent::is_another_user(const user_name& name, const policy::generation& g,
+                            const policy::remote_user& user) const
+{
+    return !policy::carries_marker(user, stored_.owner, name, g) ||
+           std::ranges::any_of(users_with_key(name, g),
+                               [&](const policy::remote_user& other) { return other.id != user.id; });
+}
+
 agent::outcome agent::collect(const action& a)
 {
     const auto g = generation(a);
@@ -158,6 +190,8 @@ agent::outcome agent::collect(const action& a)
     if (!detail->certificate)
         return failure{.code = errc::bad_answer, .context = "READY without a certificate"};
     const auto certificate = *detail->certificate;
+    if (certificate.key != g.fingerprint && is_another_user(a.name, g, detail->user))
+        return disown(a, g.remote_id);
     std::string why;
     if (certificate.key != g.fingerprint) why = "its public key is not ours";
     if (certificate.facts.not_after <= now()) why = "it has expired already";
@@ -257,7 +291,8 @@ agent::outcome agent::retire(const action& a)
     const auto g = generation(a);
     const bool surplus = a.kind == action_kind::retire_surplus;
     if (surplus) {
-        if (auto gone = delete_remote(a, g.where, a.remote_id); !gone) return gone;
+        auto gone = delete_if_ours(a, g, a.remote_id);
+        if (!gone || is_noted(generation(a), a.remote_id)) return gone;
     } else if (!g.missing_since) {
         if (auto gone = delete_user_of(a, g); !gone) return gone;
     }
@@ -275,7 +310,7 @@ agent::outcome agent::delete_user_of(const action& a, const policy::generation& 
     const bool listed = seen != observed_.exposures.end() &&
                         std::ranges::find(seen->second.users, g.remote_id, &policy::remote_user::id) !=
                             seen->second.users.end();
-    return listed ? delete_remote(a, g.where, g.remote_id) : delete_all_of(a, g);
+    return listed ? delete_if_ours(a, g, g.remote_id) : delete_all_of(a, g);
 }
 
 std::vector<policy::remote_user> agent::users_with_key(const user_name& name,
@@ -284,8 +319,9 @@ std::vector<policy::remote_user> agent::users_with_key(const user_name& name,
     const policy::marker mark{.owner = stored_.owner, .name = name, .key = policy::marker_key(g.fingerprint)};
     std::vector<policy::remote_user> found;
     if (const auto seen = observed_.exposures.find(name.exposure); seen != observed_.exposures.end())
-        std::ranges::copy_if(seen->second.users, std::back_inserter(found),
-                             [&](const policy::remote_user& u) { return u.mark == mark; });
+        std::ranges::copy_if(
+            seen->second.users, std::back_inserter(found),
+            [&](const policy::remote_user& u) { return u.mark == mark && !is_noted(g, u.id); });
     return found;
 }
 
@@ -316,22 +352,35 @@ agent::outcome agent::delete_all_of(const action& a, const policy::generation& g
 {
     const auto users = shown_beside(g);
     if (!users) return users.error();
-    const policy::marker mark{
-        .owner = stored_.owner, .name = a.name, .key = policy::marker_key(g.fingerprint)};
     std::set<std::string> ids;
     for (const auto& u : users_with_key(a.name, g))
         ids.insert(u.id);
     for (const auto& u : *users) {
-        if (u.id != g.remote_id && u.mark != mark) continue;
-        const bool ours = u.mark ? u.mark->owner == mark.owner && u.mark->name == a.name
-                                 : policy::is_cut_off(u.description, g.sent.description);
-        if (!ours)
+        const bool known = u.id == g.remote_id;
+        const bool ours = policy::carries_marker(u, stored_.owner, a.name, g) && (known || u.mark);
+        if (known && !ours)
             return failure{.code = errc::refused, .context = "not our mark any more", .kind = retry::never};
-        ids.insert(u.id);
+        if (ours && !is_noted(g, u.id)) ids.insert(u.id);
     }
     for (const auto& id : ids)
-        if (auto gone = delete_remote(a, g.where, id); !gone) return gone;
+        if (auto gone = delete_if_ours(a, g, id); !gone) return gone;
     return {};
+}
+
+agent::outcome agent::delete_if_ours(const action& a, const policy::generation& g, const std::string& id)
+{
+    if (id == g.remote_id && g.certificate) return delete_remote(a, g.where, id);
+    const auto detail = cloud_.read_user(place_of(g.where), g.where.instance_id, id);
+    if (!detail && detail.error().code == errc::not_found) return {};
+    if (!detail) return detail.error();
+    if (!detail->certificate) {
+        if (id == g.remote_id || !policy::may_get_certificate(detail->user, g, now()))
+            return delete_remote(a, g.where, id);
+        return failure{.code = errc::unavailable, .context = "no certificate yet that shows whose it is"};
+    }
+    if (detail->certificate->key == g.fingerprint) return delete_remote(a, g.where, id);
+    leave_alone(id);
+    return record(a.name, {policy::event::not_ours{g.id, id}});
 }
 
 agent::outcome agent::remove(const action& a)

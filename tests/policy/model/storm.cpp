@@ -88,6 +88,7 @@ void history::change_weather()
     often(sky.refused, 30, 300);
     often(sky.nonsense, 20, 200);
     often(sky.idless, 50, 500);
+    often(sky.misnamed, 20, 300);
     often(sky.doubled, 50, 500);
     often(sky.late, 50, 500);
     often(sky.tardy, 10, 100);
@@ -265,7 +266,11 @@ void history::others_act()
             auto stranger = *u;
             stranger.key.clear();
             stranger.shown.id = w_.new_id('f');
-            if (random.chance(500))
+            if (random.chance(300)) {  // whoever copies a description copies our marker
+                stranger.certificate_key = "somebody else's";
+                stranger.ready_at = w_.now;
+                stranger.shown.creation_date = w_.now;
+            } else if (random.chance(500))
                 stranger.shown.mark.reset();
             else if (stranger.shown.mark)
                 stranger.shown.mark->owner = "web-02";

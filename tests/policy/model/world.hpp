@@ -38,6 +38,7 @@ struct weather {
     int refused = 0;      // ... gets a 4xx
     int nonsense = 0;     // ... gets HTML with 200
     int idless = 0;       // a POST is answered without an id
+    int misnamed = 0;     // ... or with another user's
     int doubled = 0;      // a POST makes two users
     int late = 0;         // a POST is processed later
     int tardy = 0;        // ... and later than the settle time
