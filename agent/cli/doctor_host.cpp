@@ -1,5 +1,5 @@
 #include "agent/cli/doctor.hpp"
-#include "agent/deploy/hooks_runner.hpp"
+#include "agent/deploy/hooks.hpp"
 #include "agent/disk/ownership.hpp"
 #include "agent/disk/paths.hpp"
 #include "agent/io/environment.hpp"

@@ -1,5 +1,6 @@
 #include "agent/deploy/broker_probe.hpp"
 
+#include "agent/deploy/hooks.hpp"
 #include "agent/deploy/programs.hpp"
 #include "agent/io/log_format.hpp"
 

@@ -1,13 +1,18 @@
 #pragma once
 
 #include "agent/io/awaitable.hpp"
+#include "agent/io/process.hpp"
+#include "policy/consumer.hpp"
 #include "policy/desired.hpp"
 #include "policy/naming.hpp"
 
 #include <string>
+#include <string_view>
+#include <unistd.h>
 #include <vector>
 
-// Port: the hooks of one user, in order, after a new certificate is in place (contract section 6).
+// The hooks of one user, in order, after a new certificate is in place (contract section 6): the port, and
+// how hooks run as child processes.
 
 namespace deploy {
 
@@ -36,5 +41,38 @@ public:
     // its sentence showing which one, how it ended and the last of its output.
     virtual io::task<void> run(hook_run) = 0;
 };
+
+// Runs hooks as child processes of this one: `--deploy direct`, and the root side of `--deploy unit`.
+// restart is `systemctl try-restart`, reload `systemctl try-reload-or-restart`: a unit that a person has
+// stopped stays stopped, and reads the new certificate when it is started. An unknown unit fails, and so does
+// one that systemd shows as failed, or as running since before, once systemctl has returned 0.
+class hooks_runner final : public hooks {
+public:
+    // check_programs: only programs that root alone can change, as root has to.
+    explicit hooks_runner(io::process& process, std::string systemctl = find_systemctl(),
+                          bool check_programs = ::geteuid() == 0)
+        : process_(process), systemctl_(std::move(systemctl)), check_programs_(check_programs)
+    {
+    }
+
+    io::task<void> run(hook_run) override;
+
+    static std::string find_systemctl();
+
+private:
+    policy::result<io::process_request> request_of(const policy::hook&, const hook_run&) const;
+    io::task<void> run_one(const hook_run&, std::size_t index);
+
+    io::process& process_;
+    std::string systemctl_;
+    bool check_programs_;
+};
+
+// Asks systemd about a unit, by `systemctl show`: needs no privilege, and works wherever the hooks do.
+// All empty when systemctl does not answer; errc::stopping is the only failure.
+io::task<policy::unit_facts> ask_unit(io::process&, std::string systemctl, std::string unit);
+
+// KEY=VALUE lines in any order; what is not among them stays empty.
+policy::unit_facts parse_unit(std::string_view text);
 
 }  // namespace deploy

@@ -1,10 +1,24 @@
 #include "agent/deploy/spool.hpp"
 
+#include "agent/disk/atomic_file.hpp"
+#include "agent/disk/read_file.hpp"
+#include "agent/io/log_format.hpp"
+#include "crypto/digest.hpp"
+#include "policy/dates.hpp"
+
 #include <boost/json.hpp>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
 
 namespace deploy {
+
 namespace {
 
 namespace json = boost::json;
@@ -126,6 +140,301 @@ policy::result<spool_answer> read_spool_answer(std::string_view text)
     const auto* failure = object ? object->if_contains("failure") : nullptr;
     if (!ticket || !failure || !(failure->is_null() || failure->is_string())) return strange("the answer");
     return spool_answer{.ticket = *ticket, .failure = text_in(*object, "failure")};
+}
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto first_look = 100ms;
+constexpr auto longest_pause = 1000ms;
+constexpr auto helper_patience = 2min;  // its start, and the hooks of others before ours
+constexpr std::size_t ticket_bytes = 16;
+
+// The helper's own sentences name the subject already.
+policy::failure failed(const hook_run& run, const std::string& why)
+{
+    const auto lead = subject_of(run.name) + ": ";
+    return {.code = policy::errc::hook_failed,
+            .context = why.starts_with(lead) ? why : lead + why,
+            .kind = policy::retry::later};
+}
+
+std::chrono::milliseconds patience_for(const hook_run& run)
+{
+    std::chrono::milliseconds all = helper_patience;
+    for (const auto& hook : run.hooks)
+        all += hook.timeout;
+    return all;
+}
+
+}  // namespace
+
+policy::result<void> spooled_hooks::hand_over(const std::string& entry, const spool_request& request) const
+{
+    const auto text = write_spool_request(request);
+    if (!text) return text.error();
+    const auto spool = disk::directory::open(directory_ / "spool");
+    if (!spool) return spool.error();
+    // root's helper has no capability to override modes: it reads as everybody else
+    return disk::write_file(*spool, entry, *text, {.mode = 0644});
+}
+
+policy::result<std::optional<spool_answer>> spooled_hooks::look(const std::string& entry,
+                                                                const std::string& ticket) const
+{
+    const auto results = disk::directory::open(directory_ / "results");
+    if (!results) return results.error();
+    const auto text = disk::read_file(*results, entry, spool_file_bytes);
+    if (!text) return text.error();
+    if (!*text) return std::optional<spool_answer>();
+    auto answer = read_spool_answer(**text);
+    if (!answer) return answer.error();
+    // another ticket: the answer to an earlier request
+    return answer->ticket == ticket ? std::optional(std::move(*answer)) : std::nullopt;
+}
+
+io::task<void> spooled_hooks::run(hook_run run)
+{
+    if (run.hooks.empty()) co_return policy::result<void>();
+    const auto entry = spool_entry_name(run.name);
+    if (!entry) co_return failed(run, "the name is too long for a deploy request: give it a shorter one");
+    const spool_request request{.ticket = crypto::random_hex(ticket_bytes),
+                                .generation = run.generation,
+                                .not_after = run.not_after,
+                                .reason = run.reason};
+    if (const auto handed = hand_over(*entry, request); !handed)
+        co_return failed(run, "the hooks cannot be asked for: " + handed.error().context +
+                                  "; is exposure-agent-deploy.path enabled?");
+
+    const auto patience = patience_for(run);
+    std::chrono::milliseconds pause = first_look;
+    for (std::chrono::milliseconds waited{0}; waited < patience; waited += pause) {
+        pause = std::min(longest_pause, pause + waited / 2);
+        if (const auto slept = co_await clock_.sleep_for(pause); !slept) co_return slept.error();
+        const auto answer = look(*entry, request.ticket);
+        if (!answer)
+            co_return failed(run, "the answer of the hooks cannot be read: " + answer.error().context);
+        if (!*answer) continue;
+        if ((*answer)->failure) co_return failed(run, *(*answer)->failure);
+        co_return policy::result<void>();
+    }
+    co_return failed(run,
+                     "no answer from exposure-agent-deploy.service within " +
+                         policy::format_duration(std::chrono::duration_cast<policy::duration>(patience)) +
+                         ": see `systemctl status exposure-agent-deploy.path` and `journalctl -u "
+                         "exposure-agent-deploy`");
+}
+
+namespace {
+
+const std::string taken = ".taken";              // in `results`: the entry that is being looked at
+const std::string refused_prefix = ".refused-";  // what could not be removed
+
+policy::failure refuse(policy::errc code, std::string sentence)
+{
+    return {.code = code, .context = std::move(sentence), .kind = policy::retry::after_change};
+}
+
+policy::result<void> judge(const struct stat& facts, const std::string& path)
+{
+    if (facts.st_uid != 0 && facts.st_uid != ::geteuid())
+        return refuse(policy::errc::foreign_file,
+                      path + " does not belong to root: `chown root " + path + "`");
+    if (facts.st_mode & (S_IWGRP | S_IWOTH))
+        return refuse(policy::errc::foreign_file,
+                      path + " may be written by others than its owner: `chmod go-w " + path + "`");
+    return {};
+}
+
+policy::result<void> refuse_unless_ours(const disk::directory& opened)
+{
+    struct stat facts {};
+    if (::fstat(opened.fd(), &facts) == 0) return judge(facts, opened.path().string());
+    return refuse(policy::errc::disk, "cannot look at " + opened.path().string());
+}
+
+// The type bits of what was moved out; 0: nothing there.
+mode_t type_of_taken(const disk::directory& results)
+{
+    struct stat facts {};
+    return ::fstatat(results.fd(), taken.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 ? facts.st_mode & S_IFMT
+                                                                                    : 0;
+}
+
+// Removes what was moved out; gone already is success. What cannot be removed (a tree that is too deep, or
+// that nobody may list) is put aside, so that it does not hold up the others.
+policy::result<void> throw_away(const disk::directory& results)
+{
+    if (type_of_taken(results) == S_IFDIR) {
+        if (disk::remove_tree(results, taken)) return {};
+        const std::string aside = refused_prefix + crypto::random_hex(8);
+        if (::renameat(results.fd(), taken.c_str(), results.fd(), aside.c_str()) == 0) return {};
+    }
+    // not disk::remove_file: that spares what the agent never makes, such as a pipe
+    if (::unlinkat(results.fd(), taken.c_str(), 0) == 0 || errno == ENOENT) return {};
+    return refuse(policy::errc::disk,
+                  "cannot remove " + results.path_of(taken) + ": " + std::generic_category().message(errno));
+}
+
+// A file of the agent's before its rename. A path unit does not see hidden names either.
+bool is_being_written(const std::string& name)
+{
+    const auto end = name.rfind('.');
+    if (end == 0 || end == std::string::npos || !name.starts_with('.')) return false;
+    const auto entry = name.substr(1, end - 1);
+    return disk::temporary_name(entry) == name && parse_spool_entry_name(entry);
+}
+
+policy::failure thrown_away(const std::string& name, const std::string& why)
+{
+    return refuse(policy::errc::refused,
+                  "spool entry \"" + io::printable(name) + "\" was thrown away: " + why);
+}
+
+}  // namespace
+
+policy::result<void> refuse_unless_trusted(const std::filesystem::path& path)
+{
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) == 0) return judge(facts, path.string());
+    return refuse(policy::errc::disk,
+                  "cannot look at " + path.string() + ": " + std::generic_category().message(errno));
+}
+
+policy::result<spool_reader> spool_reader::open(const std::filesystem::path& directory)
+{
+    const auto above = disk::directory::open(directory);
+    if (!above) return above.error();
+    if (const auto ours = refuse_unless_ours(*above); !ours) return ours.error();
+    auto results = above->enter("results");
+    if (!results) return results.error();
+    if (const auto ours = refuse_unless_ours(*results); !ours) return ours.error();
+    auto spool = above->enter("spool");
+    if (!spool) return spool.error();
+    return spool_reader(std::move(*spool), std::move(*results));
+}
+
+policy::result<std::vector<std::string>> spool_reader::names() const
+{
+    auto all = spool_.names();
+    if (all)
+        std::erase_if(*all, [](const std::string& name) {
+            return is_being_written(name) || name.starts_with(refused_prefix);
+        });
+    return all;
+}
+
+policy::result<std::pair<policy::user_name, spool_request>> spool_reader::take(const std::string& name) const
+{
+    if (const auto gone = throw_away(results_); !gone) return gone.error();
+    if (::renameat(spool_.fd(), name.c_str(), results_.fd(), taken.c_str()) != 0) {
+        if (errno == ENOENT) return refuse(policy::errc::not_found, "the spool entry is gone");
+        // a hidden name: the path unit does not start the helper for it again
+        const int error = errno;
+        const std::string aside = refused_prefix + crypto::random_hex(8);
+        if (::renameat(spool_.fd(), name.c_str(), spool_.fd(), aside.c_str()) == 0)
+            return thrown_away(name, "it cannot be moved: " + std::generic_category().message(error));
+        errno = error;
+        return refuse(policy::errc::disk, "spool entry \"" + io::printable(name) +
+                                              "\" cannot be thrown away: " +
+                                              std::generic_category().message(errno) + "; remove it by hand");
+    }
+    const bool is_file = type_of_taken(results_) == S_IFREG;
+    const auto text = disk::read_file(results_, taken, spool_file_bytes);
+    if (const auto removed = throw_away(results_); !removed) return removed.error();
+
+    if (!is_file) return thrown_away(name, "it is no file, but a link, a directory or a pipe");
+    const auto user = parse_spool_entry_name(name);
+    if (!user) return thrown_away(name, "it is not the name of a user");
+    if (!text) return thrown_away(name, text.error().context);
+    if (!*text) return thrown_away(name, "it has no content");
+    auto request = read_spool_request(**text);
+    if (!request) return thrown_away(name, request.error().context);
+    return std::pair(*user, std::move(*request));
+}
+
+policy::result<void> spool_reader::answer(const policy::user_name& user, const spool_answer& said) const
+{
+    const auto name = spool_entry_name(user);
+    if (!name) return refuse(policy::errc::internal, user.text() + " has no name in the spool");
+    return disk::write_file(results_, *name, write_spool_answer(said), {.mode = 0644});
+}
+
+namespace {
+
+constexpr std::size_t most_told = 20;  // of what was thrown away
+
+void tell(std::vector<std::string>& sentences, std::string sentence)
+{
+    if (sentences.size() < most_told) sentences.push_back(std::move(sentence));
+    if (sentences.size() == most_told) sentences.push_back("and more");
+}
+
+}  // namespace
+
+std::optional<hook_run> find_hooks(const policy::desired_state& desired, const policy::user_name& name)
+{
+    if (name.exposure.empty()) {
+        const auto found =
+            std::ranges::find(desired.credentials, name.user, &policy::desired_credential::name);
+        if (found == desired.credentials.end()) return {};
+        return hook_run{.name = name,
+                        .hooks = found->hooks,
+                        .directory = std::filesystem::path(found->file).parent_path().string(),
+                        .generation = {},
+                        .not_after = {}};
+    }
+    const auto exposure =
+        std::ranges::find(desired.exposures, name.exposure, &policy::desired_exposure::name);
+    if (exposure == desired.exposures.end()) return {};
+    const auto user = std::ranges::find(exposure->users, name.user, &policy::desired_user::name);
+    if (user == exposure->users.end()) return {};
+    return hook_run{.name = name,
+                    .hooks = user->hooks,
+                    .directory = user->output.directory,
+                    .generation = {},
+                    .not_after = {},
+                    .topic = exposure->topic,
+                    .consumer_group = user->consumer_group};
+}
+
+io::task<drain_report> drain_spool(const spool_reader& spool, const policy::desired_state& desired,
+                                   hooks& runner)
+{
+    const auto names = spool.names();
+    if (!names) co_return names.error();
+    drain_report report;
+    for (const auto& name : *names) {
+        const auto taken = spool.take(name);
+        if (!taken && taken.error().code == policy::errc::not_found) continue;
+        if (!taken) {
+            tell(report.thrown_away, taken.error().context);
+            continue;
+        }
+        const auto& [user, request] = *taken;
+        auto run = find_hooks(desired, user);
+        if (!run) {
+            tell(report.thrown_away, "spool entry \"" + name +
+                                         "\" was thrown away: the configuration does not name " +
+                                         user.text());
+            continue;
+        }
+        run->generation = request.generation;
+        run->not_after = request.not_after;
+        run->reason = request.reason;
+        auto outcome = co_await runner.run(std::move(*run));
+        if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
+
+        spool_answer answer{.ticket = request.ticket, .failure = {}};
+        if (!outcome) answer.failure = outcome.error().context;
+        if (const auto told = spool.answer(user, answer); outcome && !told) outcome = told;
+        if (outcome)
+            report.done.push_back(user);
+        else
+            report.failed.push_back(outcome.error().context);
+    }
+    co_return report;
 }
 
 }  // namespace deploy

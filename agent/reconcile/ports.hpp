@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/deploy/broker_proof.hpp"
+#include "agent/deploy/broker_probe.hpp"
 #include "agent/deploy/hooks.hpp"
 #include "agent/disk/publisher.hpp"
 #include "agent/disk/store.hpp"

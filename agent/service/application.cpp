@@ -1,8 +1,8 @@
 #include "agent/service/application.hpp"
 
 #include "agent/deploy/broker_probe.hpp"
-#include "agent/deploy/hooks_runner.hpp"
-#include "agent/deploy/spooled_hooks.hpp"
+#include "agent/deploy/hooks.hpp"
+#include "agent/deploy/spool.hpp"
 #include "agent/disk/file_publisher.hpp"
 #include "agent/disk/state_database.hpp"
 #include "agent/disk/state_directory.hpp"

@@ -1,4 +1,4 @@
-#include "agent/deploy/hooks_runner.hpp"
+#include "agent/deploy/hooks.hpp"
 #include "agent/disk/directory.hpp"
 #include "agent/io/process_posix.hpp"
 #include "tests/support/recording_process.hpp"

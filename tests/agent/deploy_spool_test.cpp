@@ -1,7 +1,4 @@
 #include "agent/deploy/spool.hpp"
-#include "agent/deploy/spool_drain.hpp"
-#include "agent/deploy/spool_reader.hpp"
-#include "agent/deploy/spooled_hooks.hpp"
 #include "tests/support/run_coroutine.hpp"
 
 #include <boost/test/data/test_case.hpp>
