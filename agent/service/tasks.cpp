@@ -74,9 +74,11 @@ void timers::wake_all()
 io::awaitable<void> timers::wait(std::chrono::milliseconds duration, io::async_event& event)
 {
     if (event.is_set() || stop_.requested()) co_return;
-    const auto place = waiting_.insert(
-        waiting_.end(),
-        {.steady_due = steady::now() + duration, .wall_due = wall_now_() + duration, .event = &event});
+    const entry here{
+        .steady_due = steady::now() + duration, .wall_due = wall_now_() + duration, .event = &event};
+    const auto after =
+        std::ranges::find_if(waiting_, [&](const entry& each) { return here.steady_due < each.steady_due; });
+    const auto place = waiting_.insert(after, here);
     if (place->steady_due < timer_.expiry()) timer_.cancel();
     co_await event.wait();
     waiting_.erase(place);
@@ -104,10 +106,9 @@ bool timers::is_over(const entry& e) const
 
 timers::steady::time_point timers::next() const
 {
-    auto first = steady::time_point::max();
-    for (const auto& each : waiting_)
-        if (!each.event->is_set()) first = std::min(first, each.steady_due);
-    return first;
+    const auto first =
+        std::ranges::find_if(waiting_, [](const entry& each) { return !each.event->is_set(); });
+    return first == waiting_.end() ? steady::time_point::max() : first->steady_due;
 }
 
 periodic_task::periodic_task(task_group& group, timers& t, std::string name, round r)
