@@ -467,6 +467,27 @@ policy::desired_state read_state(const layers& root, const environment& from, di
     return state;
 }
 
+// Of a text that is no YAML: what the line says that gives the key.
+std::string state_dir_of(const std::string& text, const environment& from)
+{
+    diagnostics ignored;
+    policy::desired_state state;
+    default_state_dir(state.state_dir, from, ignored);
+    for (std::size_t begin = 0; begin < text.size();) {
+        const auto end = std::min(text.find('\n', begin), text.size());
+        auto line = text.substr(begin, end - begin);
+        begin = end + 1;
+        line.erase(0, line.find_first_not_of(' '));
+        line.erase(line.find_last_not_of(", \r") + 1);  // in a file that is JSON
+        if (!line.starts_with("state_dir:") && !line.starts_with("\"state_dir\":")) continue;
+        auto tree = read_tree(line, ignored);
+        if (tree.what != node::kind::map) continue;
+        check(tree, root_section(), from, ignored);
+        fill(root_section(), &state, layers(&tree));
+    }
+    return state.state_dir;
+}
+
 }  // namespace
 
 outcome parse(const std::string& text, const std::string& file_name, const environment& from)
@@ -479,11 +500,13 @@ outcome parse(const std::string& text, const std::string& file_name, const envir
         const layers root(&tree);
         result.state = read_state(root, from, found);
         result.places = places_of(root);
+        result.state_dir = result.state->state_dir;
     } else if (!tree.faulty) {
         found.error(tree.at, tree.what == node::kind::null
                                  ? "the file is empty; it needs at least `identity` and `exposures`"
                                  : "the file must be a mapping; write `KEY: VALUE` lines, as in `identity:`");
     }
+    if (!result.state) result.state_dir = state_dir_of(text, from);
     result.errors = found.errors(file_name);
     result.warnings = found.warnings(file_name);
     if (!result.errors.empty()) result.state.reset();

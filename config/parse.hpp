@@ -20,6 +20,7 @@ struct outcome {
     // Where it stands in the file: "identity.client_secret", "logs/siem", "logs/siem output.owner",
     // "logs/siem hooks 0", "credential NAME output.directory"
     std::map<std::string, place> places;
+    std::string state_dir;               // also of a file with errors, as far as it can be read
     std::optional<unsigned> file_owner;  // numeric user id; of who reads the file
 };
 

@@ -45,6 +45,7 @@ BOOST_DESCRIBE_ENUM(group_fields, auto_, business_group, space)
 // Where a secret comes from; the secret itself never is part of the configuration.
 struct secret_source {
     enum class origin { file, environment, credential, command };
+    BOOST_DESCRIBE_NESTED_ENUM(origin, file, environment, credential, command)
     origin from = origin::file;
     std::string name;               // path, variable or credential name
     std::vector<std::string> argv;  // of a command
@@ -224,6 +225,30 @@ struct desired_state {
     bool operator==(const desired_state&) const = default;
 };
 
+BOOST_DESCRIBE_STRUCT(secret_source, (), (from, name, argv))
+BOOST_DESCRIBE_STRUCT(identity_settings, (),
+                      (auth_url, client_id, client_secret, redirect_url, refresh_every, access_token, scope,
+                       publish_command))
+BOOST_DESCRIBE_STRUCT(proxy_credentials, (), (username, password))
+BOOST_DESCRIBE_STRUCT(network_settings, (), (ca_file, crl_file, timeout, connections, proxy, proxy_auth))
+BOOST_DESCRIBE_STRUCT(reconcile_settings, (), (interval, prune, max_deletes, max_creates_per_user, settle))
+BOOST_DESCRIBE_STRUCT(notify_settings, (), (command, url, expiry_warning, repeat))
+BOOST_DESCRIBE_STRUCT(metrics_settings, (), (listen, textfile))
+BOOST_DESCRIBE_STRUCT(percent, (), (value))
+BOOST_DESCRIBE_STRUCT(rotation_rule, (), (renew_before, retire_after, strategy, paused))
+BOOST_DESCRIBE_STRUCT(file_access, (), (owner, group, mode))
+BOOST_DESCRIBE_STRUCT(output_rule, (), (directory, formats, access, password_file))
 BOOST_DESCRIBE_STRUCT(hook, (), (what, argv, unit, timeout))
+BOOST_DESCRIBE_STRUCT(business_group, (), (id, name))
+BOOST_DESCRIBE_STRUCT(desired_user, (),
+                      (name, consumer_group, contact, description, key, rotation, output, hooks, verify))
+BOOST_DESCRIBE_STRUCT(desired_exposure, (),
+                      (name, variant, base_url, tenant, group, create_instance, encoding, broker,
+                       broker_ca_file, topic, users, group_fields))
+BOOST_DESCRIBE_STRUCT(desired_credential, (),
+                      (name, resource, action, elements, interval, file, format, access, hooks))
+BOOST_DESCRIBE_STRUCT(desired_state, (),
+                      (owner, state_dir, identity, network, reconcile, notify, metrics, catalog_url,
+                       exposures, credentials))
 
 }  // namespace policy

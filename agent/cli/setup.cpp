@@ -25,6 +25,7 @@
 #include <iostream>
 #include <map>
 #include <system_error>
+#include <thread>
 #include <unistd.h>
 
 namespace cli {
@@ -32,7 +33,9 @@ namespace {
 
 constexpr auto daemon_patience = std::chrono::hours(24);  // its own limits end the work long before
 constexpr auto answer_time = std::chrono::seconds(2);     // for a daemon that has reached the time limit
-constexpr auto daemon_greeting = std::chrono::seconds(5);
+constexpr std::chrono::milliseconds daemon_greeting = std::chrono::seconds(5);
+constexpr std::chrono::milliseconds between_lock_and_socket = std::chrono::seconds(5);
+constexpr auto ask_again = std::chrono::milliseconds(50);
 
 policy::failure wrong_usage(std::string sentence)
 {
@@ -222,12 +225,29 @@ io::awaitable<void> notify(service::application& app)
     (void)co_await once.round(std::move(*login), {});
 }
 
-int run_here(const globals& common, std::shared_ptr<const policy::desired_state> desired,
-             const std::string& verb, boost::json::object arguments)
+// The daemon's answer; none: no daemon runs, and `take` has taken the state directory for this process. A
+// daemon that starts holds it before it listens, and one that stops for longer: that moment is waited for.
+policy::result<std::optional<boost::json::object>> ask_or_take(
+    const policy::desired_state& desired, const std::string& verb, const boost::json::object& arguments,
+    std::chrono::milliseconds timeout, const std::function<policy::result<void>()>& take)
 {
-    service::application app(desired, {.spool = spool_of_the_unit(), .timeout = timeout_of(arguments)});
-    if (auto taken = app.take_state_directory(); !taken) return report_failure(taken.error());
-    progress bar(*desired, !common.json && verb != "login" && verb != "logout" && verb != "notify");
+    const auto until = std::chrono::steady_clock::now() + std::min(timeout, between_lock_and_socket);
+    for (;;) {
+        auto answer = ask_daemon(desired, verb, arguments, timeout);
+        if (!answer || *answer) return answer;
+        auto taken = take();
+        if (taken) return answer;
+        if (taken.error().code != policy::errc::busy || std::chrono::steady_clock::now() >= until ||
+            !disk::state_lock::is_daemons(disk::paths(desired.state_dir)))
+            return taken.error();
+        std::this_thread::sleep_for(ask_again);
+    }
+}
+
+int run_here(const globals& common, service::application& app, const std::string& verb,
+             boost::json::object arguments)
+{
+    progress bar(app.desired(), !common.json && verb != "login" && verb != "logout" && verb != "notify");
     boost::json::object answer;
     app.run([](service::application& a, progress& shown, std::string what, boost::json::object args,
                boost::json::object& into) -> io::awaitable<void> {
@@ -254,13 +274,19 @@ int run_in(service::application& app, std::function<io::awaitable<int>(service::
 
 }  // namespace
 
-std::shared_ptr<const policy::desired_state> load_configuration(const globals& common)
+config::outcome read_and_report(const globals& common)
 {
     auto loaded = service::read_configuration(common.config, service::this_host());
     for (const auto& warning : loaded.warnings)
         std::cerr << io::printable(config::to_string(warning)) << " (warning)\n";
     for (const auto& mistake : loaded.errors)
         std::cerr << io::printable(config::to_string(mistake)) << "\n";
+    return loaded;
+}
+
+std::shared_ptr<const policy::desired_state> load_configuration(const globals& common)
+{
+    auto loaded = read_and_report(common);
     if (!loaded.state) return nullptr;
     return std::make_shared<const policy::desired_state>(std::move(*loaded.state));
 }
@@ -348,10 +374,17 @@ int perform(const globals& common, std::shared_ptr<const policy::desired_state> 
     else
         arguments["scheduled"] = true;
     const auto timeout = timeout_of(arguments);
-    auto answer = ask_daemon(*desired, verb, arguments, timeout ? *timeout + answer_time : daemon_patience);
+    std::optional<service::application> app;
+    const auto take = [&] {
+        if (!app)
+            app.emplace(desired,
+                        service::application_options{.spool = spool_of_the_unit(), .timeout = timeout});
+        return app->take_state_directory();
+    };
+    const auto answer =
+        ask_or_take(*desired, verb, arguments, timeout ? *timeout + answer_time : daemon_patience, take);
     if (!answer) return report_failure(answer.error());
-    if (*answer) return show_answer(common, **answer);
-    return run_here(common, desired, verb, std::move(arguments));
+    return *answer ? show_answer(common, **answer) : run_here(common, *app, verb, std::move(arguments));
 }
 
 bool daemon_runs(const policy::desired_state& desired)
@@ -370,17 +403,19 @@ int look(const globals& common, std::function<io::awaitable<int>(service::applic
 int look(std::shared_ptr<const policy::desired_state> desired,
          std::function<io::awaitable<int>(service::application&)> work)
 {
-    const auto daemon = ask_daemon(*desired, "ping", {}, daemon_greeting);
+    std::optional<service::application> app;
+    const auto take = [&] {
+        if (!app) app.emplace(desired);
+        return app->take_state_directory();
+    };
+    const auto daemon = ask_or_take(*desired, "ping", {}, daemon_greeting, take);
     if (!daemon) return report_failure(daemon.error());
-    service::application_options options;
-    if (*daemon)
-        options.borrowed_tokens = [](service::application& a) -> std::unique_ptr<platform::access_tokens> {
+    service::application_options borrowing{
+        .borrowed_tokens = [](service::application& a) -> std::unique_ptr<platform::access_tokens> {
             return std::make_unique<service::daemon_tokens>(a.paths());
-        };
-    service::application app(desired, std::move(options));
-    if (!*daemon)
-        if (auto taken = app.take_state_directory(); !taken) return report_failure(taken.error());
-    return run_in(app, std::move(work));
+        }};
+    if (*daemon) app.emplace(desired, std::move(borrowing));
+    return run_in(*app, std::move(work));
 }
 
 int read_state(const globals& common, std::function<io::awaitable<int>(service::application&)> work)

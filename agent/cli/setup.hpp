@@ -2,6 +2,7 @@
 
 #include "agent/cli/verbs.hpp"
 #include "agent/service/application.hpp"
+#include "config/parse.hpp"
 #include "policy/desired.hpp"
 #include "policy/naming.hpp"
 #include "policy/result.hpp"
@@ -17,8 +18,10 @@
 
 namespace cli {
 
-// The configuration; none after every mistake was printed to standard error.
+// The configuration; none after every mistake was printed to standard error. The second also shows the
+// mistakes, and in which state directory they leave us.
 std::shared_ptr<const policy::desired_state> load_configuration(const globals&);
+config::outcome read_and_report(const globals&);
 
 // EXPOSURE/USER each. errc::usage for any other text, with the user that was probably meant.
 policy::result<std::set<policy::user_name>> parse_names(const std::vector<std::string>&,

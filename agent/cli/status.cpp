@@ -246,12 +246,29 @@ io::awaitable<int> show(service::application& app, const globals& common, const 
     }
 }
 
+// What every pass keeps, for times when the file is wrong. None: there was no pass, or we may not look.
+std::optional<policy::desired_state> last_in_force(const std::string& state_dir)
+{
+    const disk::state_database store{disk::paths(state_dir)};
+    auto last = store.last_configuration();
+    if (!last || !*last) return std::nullopt;
+    (*last)->state_dir = state_dir;
+    return std::move(**last);
+}
+
 }  // namespace
 
 int status(const globals& common, const status_options& options)
 {
-    const auto desired = load_configuration(common);
-    if (!desired) return policy::exit_code::configuration;
+    auto read = read_and_report(common);
+    const bool wrong = !read.state;
+    if (wrong) {
+        read.state = last_in_force(read.state_dir);
+        if (!read.state) return policy::exit_code::configuration;
+        std::cerr << "showing the last configuration in force, from " << io::printable(read.state_dir)
+                  << "\n";
+    }
+    const auto desired = std::make_shared<const policy::desired_state>(std::move(*read.state));
     const auto chosen = selection_of(options, *desired);
     if (!chosen) return report_failure(chosen.error());
     service::application app(desired);
@@ -259,7 +276,7 @@ int status(const globals& common, const status_options& options)
     app.run([](service::application& a, const globals& c, const status_options& o, const selection& s,
                int& into) -> io::awaitable<void> { into = co_await show(a, c, o, s); }(app, common, options,
                                                                                        *chosen, code));
-    return code;
+    return wrong ? policy::exit_code::configuration : code;
 }
 
 }  // namespace cli

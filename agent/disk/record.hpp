@@ -1,5 +1,6 @@
 #pragma once
 
+#include "policy/desired.hpp"
 #include "policy/result.hpp"
 #include "policy/time.hpp"
 
@@ -9,10 +10,13 @@
 
 #include <array>
 #include <concepts>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 // Internal to this room: described structs (Boost.Describe) as JSON text and back. The members that a struct
@@ -67,13 +71,31 @@ public:
             all.push_back(encode(one));
         return all;
     }
+    template <class T>
+    boost::json::value encode(const std::set<T>& v) const
+    {
+        return encode(std::vector<T>(v.begin(), v.end()));
+    }
+    boost::json::value encode(const std::map<std::string, std::string>& v) const
+    {
+        boost::json::object object(storage_);
+        for (const auto& [name, text] : v)
+            object.emplace(name, encode(text));
+        return object;
+    }
+    boost::json::value encode(const policy::lead& v) const
+    {
+        return std::visit([this](const auto& one) { return encode(one); }, v);
+    }
     template <described T>
     boost::json::value encode(const T& v) const
     {
+        [[maybe_unused]] static const T fresh{};
         boost::json::object object(storage_);
         boost::mp11::mp_for_each<members_of<T>>([&](auto member) {
             const auto& held = v.*member.pointer;
-            if (!is_default(held)) object.emplace(member.name, encode(held));
+            const bool left_out = is_default(held) && is_default(fresh.*member.pointer);
+            if (!left_out) object.emplace(member.name, encode(held));
         });
         return object;
     }
@@ -165,6 +187,27 @@ public:
         for (const auto& one : *all)
             if (!decode(one, to.emplace_back())) return false;
         return true;
+    }
+    template <class T>
+    bool decode(const boost::json::value& from, std::set<T>& to)
+    {
+        std::vector<T> all;
+        const bool fits = decode(from, all);
+        to = std::set<T>(all.begin(), all.end());
+        return fits;
+    }
+    bool decode(const boost::json::value& from, std::map<std::string, std::string>& to) const
+    {
+        const auto* object = from.if_object();
+        if (!object) return false;
+        for (const auto& [name, text] : *object)
+            if (!decode(text, to[std::string(name)])) return false;
+        return true;
+    }
+    bool decode(const boost::json::value& from, policy::lead& to)
+    {
+        if (from.is_object()) return decode(from, to.emplace<policy::percent>());
+        return decode(from, to.emplace<policy::duration>());
     }
     template <described T>
     bool decode(const boost::json::value& from, T& to)

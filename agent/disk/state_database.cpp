@@ -57,6 +57,7 @@ constexpr const char* tokens_name = "tokens";
 constexpr const char* notifications_name = "notifications";
 constexpr const char* installation_name = "installation";
 constexpr const char* value_prefix = "value:";
+constexpr const char* configuration_name = "configuration";
 
 constexpr policy::duration history_kept = std::chrono::hours(24 * 731);  // two years (contract section 4)
 constexpr off_t reserve_bytes = 512 << 10;  // answers of all users that are served side by side
@@ -599,6 +600,33 @@ result<std::optional<std::string>> state_database::read_value(const std::string&
     if (!from) return from.error();
     if (!*from) return std::optional<std::string>();
     return kept_value(**from, value_prefix + name);
+}
+
+io::task<void> state_database::keep_configuration(std::shared_ptr<const policy::desired_state> desired)
+{
+    if (configuration_ == desired) co_return policy::result<void>();
+    if (!lane_) co_return unusable("the state database was not opened for writing");
+    auto text = record::write(*desired);
+    const auto kept =
+        co_await io::offload(lane_->get_executor(), [this] { return read_value(configuration_name); });
+    if (!kept) co_return kept.error();
+    if (*kept != text) {
+        change what;
+        what.values.emplace(configuration_name, std::move(text));
+        if (auto stored = co_await commit(std::move(what)); !stored) co_return stored;
+    }
+    configuration_ = std::move(desired);
+    co_return policy::result<void>();
+}
+
+result<std::optional<policy::desired_state>> state_database::last_configuration() const
+{
+    const auto kept = read_value(configuration_name);
+    if (!kept) return kept.error();
+    std::optional<policy::desired_state> last;
+    if (!*kept) return last;
+    if (auto known = record::read<policy::desired_state>(**kept)) last = std::move(*known);
+    return last;
 }
 
 std::map<std::string, credential_record> state_database::load_credentials(const paths& where)

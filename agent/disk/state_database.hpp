@@ -3,6 +3,7 @@
 #include "agent/disk/paths.hpp"
 #include "agent/disk/sqlite.hpp"
 #include "agent/disk/store.hpp"
+#include "policy/desired.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -67,6 +68,11 @@ public:
     [[nodiscard]] policy::result<std::vector<policy::history_event>> history(policy::instant since) const;
     // None: never stored.
     [[nodiscard]] policy::result<std::optional<std::string>> read_value(const std::string& name) const;
+    // The configuration in force, for `status` while the file is wrong; stored when it is another one than
+    // before.
+    [[nodiscard]] io::task<void> keep_configuration(std::shared_ptr<const policy::desired_state>);
+    // None: never stored, or by a version that meant something else by it.
+    [[nodiscard]] policy::result<std::optional<policy::desired_state>> last_configuration() const;
     // A record that is missing or cannot be used counts as none: fetching again is harmless.
     [[nodiscard]] static std::map<std::string, credential_record> load_credentials(const paths&);
 
@@ -112,6 +118,7 @@ private:
     std::optional<sqlite::connection> writer_;
     std::vector<std::shared_ptr<waiting_change>> waiting_;
     std::atomic<int> transactions_ = 0;
+    std::shared_ptr<const policy::desired_state> configuration_;  // as it is stored
     std::unique_ptr<boost::asio::thread_pool> lane_;
 };
 

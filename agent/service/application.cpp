@@ -237,10 +237,10 @@ application::~application()
     parts_->pool.join();
 }
 
-policy::result<void> application::take_state_directory()
+policy::result<void> application::take_state_directory(disk::state_lock::owner who)
 {
     if (auto ready = disk::prepare_state_directory(parts_->paths); !ready) return ready.error();
-    auto lock = disk::state_lock::acquire(parts_->paths);
+    auto lock = disk::state_lock::acquire(parts_->paths, who);
     if (!lock) return lock.error();
     parts_->lock.emplace(std::move(*lock));
     return parts_->store.open();

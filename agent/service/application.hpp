@@ -48,7 +48,7 @@ public:
     application& operator=(const application&) = delete;
 
     // Takes the state directory for this process. errc::busy when another agent holds it.
-    policy::result<void> take_state_directory();
+    policy::result<void> take_state_directory(disk::state_lock::owner = disk::state_lock::owner::command);
 
     // Runs until the coroutine has ended, and tokens that only memory holds are saved. SIGINT and SIGTERM
     // request a stop, and so does the time limit; what does not end within stop_limit then is left behind, as

@@ -146,7 +146,7 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
 
 policy::result<void> daemon::run()
 {
-    if (auto taken = app_.take_state_directory(); !taken) return taken;
+    if (auto taken = app_.take_state_directory(disk::state_lock::owner::daemon); !taken) return taken;
     app_.run(main());
     return result_;
 }
@@ -233,6 +233,7 @@ void daemon::tick()
 io::awaitable<void> daemon::after_pass(std::string exposure, std::chrono::duration<double> took)
 {
     counted_.count_pass(exposure, took);
+    co_await keep_configuration(app_);
     co_await login_.look();
     login_.wake();
     tasks_.follow(0ms);

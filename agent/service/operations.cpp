@@ -135,6 +135,7 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
         options.timeout = policy::duration(timeout->as_int64());
     if (auto* oauth = app_.oauth())
         (void)co_await oauth->refresh_if_due(platform::oauth_tokens::asked_by::person);
+    co_await keep_configuration(app_);
     auto report = co_await reconcile::run(app_.world(), options, listener_);
     (void)co_await publish_token(app_);
     if (options.only.empty()) {
@@ -345,6 +346,13 @@ io::awaitable<object> operations::test_notification()
     answer["answer"] = sent ? *sent : sent.error().context;
     answer["messages"] = array{boost::json::string(said)};
     co_return answer;
+}
+
+io::awaitable<void> keep_configuration(application& app)
+{
+    const auto kept = co_await app.store().keep_configuration(app.world().desired_snapshot());
+    if (!kept)
+        io::log(io::severity::warning, "the configuration in force was not stored: " + kept.error().context);
 }
 
 io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app, reconcile::fetch which)

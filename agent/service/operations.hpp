@@ -56,6 +56,9 @@ private:
     guards guards_;
 };
 
+// Stores the configuration in force: `status` goes by it while the file is wrong.
+io::awaitable<void> keep_configuration(application&);
+
 // Fetches what is due of the file's credentials, or all of them.
 io::awaitable<reconcile::credentials_outcome> keep_credentials(application&, reconcile::fetch);
 

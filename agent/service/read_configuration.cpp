@@ -302,10 +302,10 @@ private:
     std::vector<config::diagnostic> warnings_;
 };
 
-config::outcome one_error(const std::string& file, const std::string& text)
+config::outcome one_error(const std::string& file, const std::string& text, const config::environment& from)
 {
-    config::outcome failed;
-    failed.errors.push_back({.file = file, .text = text});
+    auto failed = config::parse("", file, from);  // what an empty file says of the state directory
+    failed.errors = {{.file = file, .text = text}};
     return failed;
 }
 
@@ -366,20 +366,22 @@ config::outcome read_configuration(const std::string& path, const config::enviro
     // without O_NONBLOCK a FIFO in the file's place would stop us for ever
     const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (file.get() < 0)
-        return one_error(path, "the file cannot be opened: " + reason(errno) + "; check the path (--config)");
+        return one_error(path, "the file cannot be opened: " + reason(errno) + "; check the path (--config)",
+                         from);
 
     struct stat info {};
     if (::fstat(file.get(), &info) != 0)
-        return one_error(path, "the file cannot be examined: " + reason(errno));
+        return one_error(path, "the file cannot be examined: " + reason(errno), from);
     if (!S_ISREG(info.st_mode))
-        return one_error(path, "this is not a regular file; name the configuration file itself");
+        return one_error(path, "this is not a regular file; name the configuration file itself", from);
 
     const auto text = read_all(file.get());
-    if (!text) return one_error(path, "the file cannot be read: " + reason(errno));
+    if (!text) return one_error(path, "the file cannot be read: " + reason(errno), from);
     if (text->size() > policy::limits::configuration_bytes)
-        return one_error(path, "the file is larger than " +
-                                   std::to_string(policy::limits::configuration_bytes >> 20) +
-                                   " MiB; split it");
+        return one_error(path,
+                         "the file is larger than " +
+                             std::to_string(policy::limits::configuration_bytes >> 20) + " MiB; split it",
+                         from);
 
     auto result = config::parse(*text, path, from);
     result.file_owner = info.st_uid;

@@ -235,6 +235,51 @@ BOOST_AUTO_TEST_CASE(every_member_comes_back)
     BOOST_TEST(store.read_certificate(siem, "00112233").value() == "-----BEGIN CERTIFICATE-----\n");
 }
 
+// Whatever differs from its default, false and empty values among them.
+BOOST_AUTO_TEST_CASE(the_configuration_in_force_is_kept)
+{
+    policy::desired_state all{.owner = "web-01", .state_dir = "/srv/agent", .catalog_url = "https://c"};
+    all.identity = {.auth_url = "https://login.example.com",
+                    .client_id = "id",
+                    .client_secret =
+                        policy::secret_source{.from = policy::secret_source::origin::credential, .name = "s"},
+                    .redirect_url = "http://localhost:8080",
+                    .refresh_every = std::chrono::hours(12),
+                    .publish_command = {"etcdctl", "put"}};
+    all.network.proxy_auth = {.username = "agent", .password = {.name = "/p"}};
+    all.reconcile.prune = false;
+    all.reconcile.max_deletes = 0;
+    all.notify.url = "https://hooks.example.com/x";
+    all.metrics.listen = "127.0.0.1:9464";
+    policy::desired_user user{.name = "siem", .consumer_group = "g", .key = policy::key_type::ed25519};
+    user.rotation = {.renew_before = std::chrono::hours(5), .paused = true};
+    user.output = {.directory = "/etc/siem",
+                   .formats = {policy::file_format::java, policy::file_format::pkcs12},
+                   .access = {.owner = "root", .mode = 0640}};
+    user.hooks = {{.what = policy::hook::kind::restart, .unit = "vector.service"}};
+    policy::desired_user other = user;
+    other.rotation.renew_before = policy::percent{20};
+    policy::desired_exposure logs{.name = "logs", .group = policy::business_group{.id = "1", .name = "n"}};
+    logs.create_instance = false;
+    logs.group_fields = policy::group_fields::space;
+    logs.users = {user, other};
+    all.exposures = {logs};
+    all.credentials = {{.name = "backup", .elements = {{"access_key", "provider-accessKeyID"}}}};
+
+    BOOST_TEST(!store.last_configuration().value());
+    const auto keep = [&](const policy::desired_state& desired) {
+        return support::run_coroutine(
+            store.keep_configuration(std::make_shared<const policy::desired_state>(desired)));
+    };
+    BOOST_REQUIRE(keep(all));
+    BOOST_TEST((store.last_configuration().value() == all));
+    const auto written = store.transactions();
+    BOOST_REQUIRE(keep(all));
+    BOOST_TEST(store.transactions() == written);
+    BOOST_REQUIRE(keep(policy::desired_state{}));
+    BOOST_TEST((store.last_configuration().value() == policy::desired_state{}));
+}
+
 BOOST_AUTO_TEST_CASE(nothing_was_ever_saved)
 {
     const auto state = loaded();

@@ -225,6 +225,17 @@ BOOST_AUTO_TEST_CASE(the_state_directory_comes_from_systemd)
     BOOST_TEST(!config::parse(top(""), "f", under("relative")).state);
 }
 
+BOOST_AUTO_TEST_CASE(the_state_directory_of_a_wrong_file)
+{
+    const auto systemd = machine({{"STATE_DIRECTORY", "/var/lib/private/exposure-agent"}});
+    const auto of = [&](const std::string& text) { return config::parse(text, "f", systemd).state_dir; };
+    BOOST_TEST(of(top("state_dir: /srv/agent\nunknown: 1\n")) == "/srv/agent");
+    BOOST_TEST(of(top("state_dir: /srv/${hostname}/\nopen: [\n")) == "/srv/web-01");
+    BOOST_TEST(of("{\n  \"state_dir\": \"/srv/agent\",\n  \"open\": [\n") == "/srv/agent");
+    for (const std::string text : {"", "open: [", "state_dir: [\n", "state_dir: relative\nopen: ["})
+        BOOST_TEST(of(text) == "/var/lib/private/exposure-agent");
+}
+
 BOOST_AUTO_TEST_CASE(nearer_defaults_override_key_by_key)
 {
     const auto state = state_of(login + R"(

@@ -3,6 +3,7 @@
 import concurrent.futures
 import contextlib
 import ctypes
+import fcntl
 import http.client
 import json
 import os
@@ -517,6 +518,22 @@ class OneShotTest(DaemonCase):
         self.addCleanup(first.terminate)
         wait_until(lambda: self.platform.users())  # pylint: disable=unnecessary-lambda
         agent.run("rotate", "logs/one", expect=75)
+
+    def test_daemon_between_its_lock_and_its_socket(self):
+        """It starts, or stops: a command waits for the one to listen, for the other to end."""
+        agent = self.agent(users=["one"])
+        agent.run("reconcile", expect=0)
+        for command in (["rotate", "logs/one"], ["users"]):
+            with self.subTest(command), open(agent.state_dir / "lock", "w", encoding="ascii") as lock, \
+                    concurrent.futures.ThreadPoolExecutor() as pool:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                lock.write(f"{os.getpid()} daemon\n")
+                lock.flush()
+                done = pool.submit(agent.run, *command)
+                time.sleep(1)  # it has nothing to wait for but the lock
+                self.assertFalse(done.done())
+                fcntl.flock(lock, fcntl.LOCK_UN)
+                self.assertEqual(done.result().returncode, 0)
 
 
 class ExposuresTest(DaemonCase):

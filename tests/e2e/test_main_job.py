@@ -644,6 +644,8 @@ class ExitCodeTest(MainJobCase):
         agent = self.served(user("siem"))
         with open(agent.state_dir / "lock", "w", encoding="ascii") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
+            lock.write(f"{os.getpid()}\n")
+            lock.flush()
             agent.run("reconcile", expect=75)
             agent.run("rotate", "logs/siem", expect=75)
             agent.run("status", expect=0)
@@ -703,6 +705,26 @@ class ExitCodeTest(MainJobCase):
                 self.assertRegex(said, rf"{re.escape(str(agent.config_file))}:\d+:\d+: .*soon")
         self.assertEqual(harness.footprint(agent.state_dir), before)
         self.assertEqual(self.platform.requests(), [])
+
+    def test_status_of_a_wrong_file(self):
+        """The mistake, and what the last configuration in force says: nobody is blind while they edit."""
+        agent = self.agent(user("siem"))
+        good = agent.config_file.read_text()
+        agent.config_file.write_text(good + "open: [\n")
+        self.assertEqual(agent.run("status", expect=78).stdout, "")
+        agent.config_file.write_text(good)
+        agent.run("reconcile", expect=0)
+        serial = agent.status("logs/siem")["serial"]
+        self.assertRegex(agent.run("status", expect=0).stderr, "^$")
+        for wrong in (good + "open: [\n", good.replace('"owner"', '"owners"'), good.replace('"logs"', '"logs!"')):
+            agent.config_file.write_text(wrong)
+            for more in ([], ["--check"], ["logs/siem"]):
+                with self.subTest(wrong=wrong[-20:], more=more):
+                    done = agent.run("status", *more, expect=78)
+                    self.assertRegex(done.stderr, rf"{re.escape(str(agent.config_file))}:\d+:\d+: ")
+                    self.assertIn(f"the last configuration in force, from {agent.state_dir}", done.stderr)
+                    self.assertRegex(done.stdout, r"logs/siem +valid")
+            self.assertEqual(agent.json("status", expect=78)["users"][0]["serial"], serial)
 
 
 class WrongServerTest(MainJobCase):
