@@ -13,6 +13,8 @@
 namespace reconcile {
 namespace {
 
+using namespace std::chrono_literals;
+
 constexpr std::size_t parallel_exposures = 64;
 constexpr auto wait_report_every = std::chrono::minutes(1);
 
@@ -108,25 +110,9 @@ private:
     policy::instant told_at_;
 };
 
-// Passes over one exposure until there is nothing to wait for, or time is over.
-io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options options,
-                                 policy::instant deadline, exposure_guard guard, step_listener listener,
-                                 report& into)
+void tell(report& into, world& w, const std::string& exposure, const pass_outcome& last,
+          const std::map<policy::user_name, std::string>& failed, const std::set<policy::user_name>& only)
 {
-    std::shared_ptr<void> taken;
-    if (guard) taken = co_await guard(exposure);
-    co_await forget_backoffs(w, exposure, options.only);
-    exposure_pass pass(w, exposure, std::move(listener));
-    wait_reporter waits(exposure, w.outside().clock.now());
-    pass_outcome last;
-    for (;;) {
-        last = co_await pass.run(options);
-        if (!last.soon ||
-            w.outside().clock.now() + std::chrono::ceil<policy::duration>(*last.soon) > deadline)
-            break;
-        waits.report(last, options.only, w.outside().clock.now());
-        if (auto slept = co_await w.outside().clock.sleep_for(*last.soon); !slept) break;
-    }
     if (last.observe_failed)
         into.exposures.emplace(exposure, *last.observe_failed);
     else
@@ -136,8 +122,32 @@ io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options op
     const auto desired = w.desired_for(exposure);
     const policy::user_index all(*desired, w.observed(), w.stored());
     for (const auto& view : last.plan.users)
-        if (view.name.exposure == exposure && (options.only.empty() || options.only.contains(view.name)))
-            into.users.push_back(judge(all, view, pass.failed()));
+        if (view.name.exposure == exposure && (only.empty() || only.contains(view.name)))
+            into.users.push_back(judge(all, view, failed));
+}
+
+// Passes over one exposure until there is nothing to wait for, or time is over. Others have their turn
+// between two of them.
+io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options options,
+                                 policy::instant deadline, exposure_guard guard, step_listener listener,
+                                 report& into)
+{
+    exposure_pass pass(w, exposure, std::move(listener));
+    wait_reporter waits(exposure, w.outside().clock.now());
+    pass_outcome last;
+    for (bool first = true;; first = false) {
+        {
+            std::shared_ptr<void> taken;
+            if (guard) taken = co_await guard(exposure);
+            if (first) co_await forget_backoffs(w, exposure, options.only);
+            last = co_await pass.run(options);
+            const auto next = std::chrono::ceil<policy::duration>(last.soon.value_or(0ms));
+            if (!last.soon || w.outside().clock.now() + next > deadline) break;
+        }
+        waits.report(last, options.only, w.outside().clock.now());
+        if (auto slept = co_await w.outside().clock.sleep_for(*last.soon); !slept) break;
+    }
+    tell(into, w, exposure, last, pass.failed(), options.only);
 }
 
 }  // namespace

@@ -70,6 +70,9 @@ std::size_t pool_threads()
     return std::max(4U, std::thread::hardware_concurrency());
 }
 
+// For keys, and for directories that may hang: so many of them before the next one has to wait.
+constexpr std::size_t output_threads = 16;
+
 std::unique_ptr<deploy::hooks> make_hooks(const std::filesystem::path& spool, io::process& process,
                                           io::clock& clock)
 {
@@ -172,7 +175,7 @@ struct application::parts {
           paths(desired->state_dir),
           stop(context.get_executor()),
           pool(pool_threads()),
-          outputs(pool_threads()),
+          outputs(output_threads),
           clock(stop),
           process(stop),
           http(desired->network, io::read_proxy_environment(), stop),
@@ -227,7 +230,7 @@ application::application(std::shared_ptr<const policy::desired_state> desired, a
     p.channel = std::make_unique<platform::api_channel>(p.http, tokens(), p.clock, std::move(options.watch));
     p.api = std::make_unique<platform::exposure_client>(*p.channel);
     p.ports = std::make_unique<reconcile::ports>(
-        reconcile::ports{p.clock, *p.api, p.store, p.publisher, *p.hooks, p.proof, pool()});
+        reconcile::ports{p.clock, *p.api, p.store, p.publisher, *p.hooks, p.proof, outputs()});
     p.world = std::make_unique<reconcile::world>(*p.ports, p.desired);
 }
 

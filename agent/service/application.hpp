@@ -64,8 +64,8 @@ public:
     const policy::desired_state& desired() const;
     disk::paths paths() const;
     boost::asio::any_io_executor executor();
-    boost::asio::any_io_executor pool();     // for records and tokens: never behind keys or foreign disks
-    boost::asio::any_io_executor outputs();  // for whatever else blocks
+    boost::asio::any_io_executor pool();     // for tokens and their secrets alone
+    boost::asio::any_io_executor outputs();  // for whatever else blocks: keys, published directories
     io::stop_event& stop();
     io::clock& clock();
     io::http& http();

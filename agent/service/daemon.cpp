@@ -34,6 +34,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds no_credential_due = 1h;
 constexpr milliseconds shortest = 1s;
+constexpr milliseconds outputs_patience = 2s;  // at the start, with directories that may hang
 constexpr milliseconds reload_patience = 30s;  // of a verb, with a configuration that is being written
 constexpr std::size_t verbs_at_once = 64;      // under way or waiting: one more is told to try again
 
@@ -54,6 +55,7 @@ public:
 private:
     io::awaitable<void> main();
     io::task<void> begin();
+    io::awaitable<void> inspect_outputs();
     io::awaitable<void> end();
     milliseconds delay_at_start();
     void open_control();
@@ -93,6 +95,7 @@ private:
     pages pages_;
     metrics_outlets metrics_;
     file_watch file_;
+    io::async_event inspected_;
     io::async_event reload_asked_;
     io::async_event reloaded_;
     std::uint64_t edit_in_force_ = 0;  // every edit up to this one was read
@@ -139,6 +142,7 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
       pages_(app_, tasks_, login_, notifier_, counted_, options_.version),
       metrics_(app_, group_, timers_, pages_),
       file_(app_.executor(), options_.config_file, [this] { reload_asked_.set(); }),
+      inspected_(app_.executor()),
       reload_asked_(app_.executor()),
       reloaded_(app_.executor())
 {
@@ -164,14 +168,16 @@ io::awaitable<void> daemon::main()
 io::task<void> daemon::begin()
 {
     if (auto loaded = co_await app_.world().load(); !loaded) co_return loaded.error();
-    co_await app_.world().inspect_outputs("");
     notifier_.load();
     co_await login_.look();
+    if (group_.stopping()) co_return io::stopped();
+    group_.start("timers", timers_.run());
+    group_.start("published directories", inspect_outputs());
+    co_await timers_.wait(outputs_patience, inspected_);
     if (group_.stopping()) co_return io::stopped();
     open_control();
     metrics_.open();
     metrics_.start();
-    group_.start("timers", timers_.run());
     group_.start("file watch", file_.run(app_.stop()));
     group_.start("SIGHUP", listen_for_hangups());
     group_.start("reload", reload_when_asked());
@@ -185,6 +191,13 @@ io::task<void> daemon::begin()
     io::log(io::severity::info, io::events::started, {},
             "exposure-agent " + options_.version + " runs: " + status_);
     co_return policy::result<void>();
+}
+
+// One that hangs holds up neither logins nor the other exposures.
+io::awaitable<void> daemon::inspect_outputs()
+{
+    co_await app_.world().inspect_outputs("");
+    inspected_.set();
 }
 
 // A fleet that comes back at once is spread; what a person or a script starts begins at once.

@@ -362,7 +362,7 @@ io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app,
         co_return reconcile::credentials_outcome{};
     platform::catalog_client catalog(app.channel(), desired.catalog_url);
     const reconcile::credential_ports ports{app.clock(), catalog,     app.hooks(),
-                                            app.store(), app.paths(), app.pool()};
+                                            app.store(), app.paths(), app.outputs()};
     co_return co_await reconcile::keep_credentials(ports, desired, which);
 }
 

@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import pwd
+import random
 import re
 import shutil
 import signal
@@ -18,6 +19,7 @@ import time
 import unittest
 
 import harness
+import random_stops
 from harness import Agent, Simulator, UnixConnection, wait_until
 
 QUICK = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
@@ -243,6 +245,11 @@ class EditTest(DaemonCase):
 
 
 class StopTest(DaemonCase):
+    def test_random_moments(self):
+        """A few of what random_stops.py does a thousand times."""
+        tally, _ = random_stops.stop(lambda runs: runs >= 20, random.randrange(1 << 32), False, lambda *_: None)
+        self.assertEqual(tally.faults, [])
+
     def test_second_signal_ends_at_once(self):
         """The first one waits for the answer to the refresh, which is worth a login."""
         agent = self.agent(users=["one"])
@@ -501,6 +508,21 @@ class OneShotTest(DaemonCase):
         agent.run("reconcile", "--timeout", "3s", expect=1)
         self.assertLess(time.monotonic() - began, 60)
 
+    def test_waiting_for_the_platform_holds_nobody_up(self):
+        """READY never comes for one; another one of the same exposure is served meanwhile."""
+        agent = self.agent(users=["one"])
+        self.start(agent)
+        self.converged(agent, "one")
+        self.platform.behave(exposure={"ready_delay_ms": 3600_000})
+        self.add_user(agent, "two")
+        agent.write_config()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            waits = pool.submit(agent.run, "reconcile", "--timeout", "15s", "logs/two")
+            wait_until(lambda: len(self.platform.users()) == 2)
+            agent.run("deploy", "--force", "logs/one", expect=0)
+            self.assertFalse(waits.done())
+            self.assertEqual(waits.result().returncode, 1)
+
     def test_timeout_bounds_a_daemon_that_hangs(self):
         agent = self.agent(users=["one"])
         daemon = self.start(agent)
@@ -534,6 +556,56 @@ class OneShotTest(DaemonCase):
                 self.assertFalse(done.done())
                 fcntl.flock(lock, fcntl.LOCK_UN)
                 self.assertEqual(done.result().returncode, 0)
+
+
+# Whatever opens a directory of that name waits for ever, as on a file server that is gone.
+HUNG = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdarg.h>
+#include <string.h>
+#include <unistd.h>
+#define HANG(name) int name(int at, const char *path, int flags, ...) { \\
+    while (!strcmp(path, "hung")) pause(); \\
+    va_list more; va_start(more, flags); const int mode = va_arg(more, int); va_end(more); \\
+    return ((int (*)(int, const char *, int, ...))dlsym(RTLD_NEXT, #name))(at, path, flags, mode); }
+HANG(openat)
+HANG(openat64)
+"""
+
+
+class HungDirectoriesTest(DaemonCase):
+    """Output directories that hang hold up neither logins nor other exposures nor the stop."""
+
+    USERS = [f"u{number}" for number in range(6)]
+
+    def setUp(self):
+        super().setUp()
+        self.web = self.agent(exposures=[{"variant": "log"}, {"variant": "health", "users": ["sound"]}])
+        source, library = self.web.directory / "hung.c", self.web.directory / "hung.so"
+        source.write_text(HUNG)
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
+        self.hung = {"LD_PRELOAD": str(library), "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        self.web.settings["exposures"][0]["users"] = [
+            {"name": name, "consumer_group": name, "output": {"directory": f"{self.web.directory}/hung/{name}"}}
+            for name in self.USERS
+        ]
+        self.web.write_config()
+
+    def works(self, daemon):
+        self.web.login()
+        self.web.run("reconcile", "health/sound", expect=0)
+        daemon.send_signal(signal.SIGTERM)
+        self.assertIn(daemon.wait(KILL_AFTER), (0, 1))
+
+    def test_while_they_are_published(self):
+        daemon = self.start(self.web, self.hung)
+        wait_until(lambda: len(self.platform.users()) == len(self.USERS) + 1)
+        self.works(daemon)
+
+    def test_at_the_start(self):
+        self.web.run("reconcile", expect=0)
+        self.works(self.start(self.web, self.hung))
 
 
 class ExposuresTest(DaemonCase):
