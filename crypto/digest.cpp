@@ -41,13 +41,18 @@ std::string hex(std::string_view bytes)
     return text;
 }
 
-std::string sha256_hex(std::string_view bytes)
+std::string sha256(std::string_view bytes)
 {
     std::string digest(SHA256_DIGEST_LENGTH, '\0');
     if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()), nullptr,
                    EVP_sha256(), nullptr) != 1)
         throw std::runtime_error("OpenSSL offers no SHA-256");
-    return hex(digest);
+    return digest;
+}
+
+std::string sha256_hex(std::string_view bytes)
+{
+    return hex(sha256(bytes));
 }
 
 std::string base64(std::string_view bytes)

@@ -12,7 +12,8 @@ namespace crypto {
 // Two lower-case hex digits a byte.
 std::string hex(std::string_view bytes);
 
-// 64 lower-case hex digits.
+// 32 bytes, and as 64 lower-case hex digits.
+std::string sha256(std::string_view bytes);
 std::string sha256_hex(std::string_view bytes);
 
 // RFC 4648 section 4, padded, on one line.

@@ -6,7 +6,6 @@
 #include "agent/reconcile/run.hpp"
 #include "agent/service/credentials_view.hpp"
 #include "agent/service/status_view.hpp"
-#include "policy/about.hpp"
 #include "policy/dates.hpp"
 #include "policy/exit_code.hpp"
 
@@ -36,12 +35,6 @@ colour paint_of(policy::user_state state)
     }
 }
 
-std::string until(const std::optional<policy::instant>& at, policy::instant now)
-{
-    if (!at) return "-";
-    return *at <= now ? "now" : policy::format_duration(*at - now);
-}
-
 const policy::certificate_facts* certificate_of(const policy::standing& s)
 {
     return s.current && s.current->certificate ? &*s.current->certificate : nullptr;
@@ -59,8 +52,8 @@ table narrow_table(const std::vector<policy::standing>& users, policy::instant n
         const auto* c = certificate_of(s);
         shown.add({{s.name.text()},
                    {policy::word_of(s.state), paint_of(s.state)},
-                   {c ? until(c->expiry(), now) : "-"},
-                   {until(s.rotate_at, now)},
+                   {c ? service::until(c->expiry(), now) : "-"},
+                   {service::until(s.rotate_at, now)},
                    deploy_cell(s)});
     }
     return shown;
@@ -92,73 +85,9 @@ table wide_table(const std::vector<policy::standing>& users, const policy::desir
     return shown;
 }
 
-std::string next_attempt(const std::optional<policy::instant>& at, policy::instant now)
-{
-    if (!at) return "";
-    return *at <= now ? "; next retry now" : "; next retry in " + until(at, now);
-}
-
 void say(const std::string& sentence)
 {
     std::cout << io::printable(sentence) << "\n";
-}
-
-void print_login(const platform::login_status& login)
-{
-    if (!login.sentence.empty())
-        say(policy::about("login", login.sentence));
-    else if (login.state == platform::login_state::required)
-        say("Not logged in. Run: exposure-agent login");
-}
-
-// What keeps a whole exposure waiting is said once, not for each of its users.
-void print_user(const policy::standing& s, const std::vector<service::exposure_view>& exposures,
-                policy::instant now)
-{
-    const auto said = std::ranges::any_of(exposures, [&](const auto& e) {
-        return e.name == s.name.exposure && !s.last_error.empty() && e.last_error == s.last_error;
-    });
-    if (!said && (s.attention || !s.last_error.empty()))
-        say(policy::about(s.name, s.last_error.empty() ? s.sentence : s.last_error) +
-            next_attempt(s.next_attempt, now));
-    for (const auto& r : s.retiring)
-        say(s.name.text() + ": " + r.common_name + " will be deleted " +
-            (r.delete_at <= now ? "in the next pass" : "in " + until(r.delete_at, now)));
-}
-
-// "2 of 2 users up to date, 1 being removed".
-void print_summary(const std::vector<policy::standing>& users)
-{
-    const auto removing = static_cast<std::size_t>(
-        std::ranges::count(users, policy::user_state::removing, &policy::standing::state));
-    const auto well = static_cast<std::size_t>(std::ranges::count_if(users, [](const policy::standing& s) {
-        return s.state == policy::user_state::valid && !s.attention;
-    }));
-    say(std::to_string(well) + " of " + policy::count(users.size() - removing, "user") + " up to date" +
-        (removing == 0 ? "" : ", " + std::to_string(removing) + " being removed"));
-}
-
-void print_notify(const std::optional<policy::notify_memory>& notify, policy::instant now)
-{
-    if (notify && notify->failure)
-        say("notification not sent: " + notify->failure->sentence +
-            next_attempt(notify->failure->next_attempt, now) + ". Try it: exposure-agent notify --test");
-}
-
-void print_remarks(const service::status_view& view, policy::instant now)
-{
-    if (!view.disk.empty()) say(view.disk);
-    print_login(view.login);
-    for (const auto& e : view.exposures) {
-        if (!e.incident.empty()) say(policy::about("exposure " + e.name, e.incident));
-        if (!e.last_error.empty())
-            say(policy::about("exposure " + e.name, e.last_error) + next_attempt(e.next_attempt, now));
-    }
-    for (const auto& s : view.users)
-        print_user(s, view.exposures, now);
-    for (const auto& c : view.credentials)
-        if (!c.last_error.empty()) say(policy::about("credential " + c.name, c.last_error));
-    print_notify(view.notify, now);
 }
 
 void print(const service::status_view& view, const policy::desired_state& desired, bool wide,
@@ -169,8 +98,9 @@ void print(const service::status_view& view, const policy::desired_state& desire
     for (const auto& c : view.credentials)
         credentials.add({{c.name}, {c.state}, {time_or_dash(c.updated_at)}});
     std::cout << credentials.text();
-    print_summary(view.users);
-    print_remarks(view, now);
+    say(service::up_to_date(view.users));
+    for (const auto& notice : service::notices(view, now))
+        say(notice.sentence);
 }
 
 void keep_only(service::status_view& view, const std::set<policy::user_name>& only)

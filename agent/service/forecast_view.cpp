@@ -170,7 +170,8 @@ private:
              month += months(1), ++index) {
             const auto which = static_cast<unsigned>(month.month());
             std::string name = index % every == 0 ? names.at(which - 1) : "";
-            if (!name.empty() && (which == 1 || index == 0))
+            const bool room = every == 1 && which < 12;  // before the name of January, which has the year
+            if (!name.empty() && (which == 1 || (index == 0 && room)))
                 name += " " + std::to_string(static_cast<int>(month.year()));
             tick(sys_days(month / 1), name);
         }

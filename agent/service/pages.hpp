@@ -11,7 +11,7 @@
 
 namespace service {
 
-// What the daemon shows: /status.json, /metrics, /healthz, /readyz (contract section 7).
+// What the daemon shows: / for people, /status.json, /metrics, /healthz, /readyz (contract section 7).
 class pages {
 public:
     // All of them outlive this.
@@ -24,6 +24,8 @@ public:
     std::string metrics() const;
 
 private:
+    io::awaitable<web_answer> front_page() const;
+
     application& app_;
     const exposure_tasks& tasks_;
     const login_watch& login_;

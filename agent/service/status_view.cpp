@@ -1,6 +1,7 @@
 #include "agent/service/status_view.hpp"
 
 #include "agent/disk/state_database.hpp"
+#include "policy/about.hpp"
 #include "policy/dates.hpp"
 
 #include <boost/json.hpp>
@@ -100,6 +101,88 @@ object user_json(const policy::standing& s)
     return user;
 }
 
+std::string next_retry(const std::optional<policy::instant>& at, policy::instant now)
+{
+    if (!at) return "";
+    return *at <= now ? "; next retry now" : "; next retry in " + until(at, now);
+}
+
+// The command that the sentence itself names, else the usual one.
+std::string command_of(const std::string& sentence, const std::string& usual)
+{
+    constexpr std::string_view program = "exposure-agent ";
+    for (const std::string lead : {"un: ", "`"}) {  // Run: or run:
+        const auto at = sentence.find(lead + std::string(program));
+        if (at == std::string::npos) continue;
+        const auto from = at + lead.size();
+        const auto end = std::min({sentence.find_first_of(";,(`\n", from), sentence.find(". ", from),
+                                   sentence.find(" before ", from)});
+        auto command = sentence.substr(from, end == std::string::npos ? end : end - from);
+        while (command.ends_with(' ') || command.ends_with('.'))
+            command.pop_back();
+        return command;
+    }
+    return usual;
+}
+
+class noticer {
+public:
+    noticer(const status_view& view, policy::instant now) : view_(view), now_(now) {}
+
+    std::vector<notice> all()
+    {
+        if (!view_.disk.empty()) say(view_.disk, "");
+        if (!view_.login.sentence.empty())
+            say(policy::about("login", view_.login.sentence), "exposure-agent token");
+        else if (view_.login.state == platform::login_state::required)
+            say("Not logged in. Run: exposure-agent login", "");
+        for (const auto& e : view_.exposures) {
+            if (!e.incident.empty())
+                say(policy::about("exposure " + e.name, e.incident), "exposure-agent plan");
+            if (!e.last_error.empty())
+                say(policy::about("exposure " + e.name, e.last_error) + next_retry(e.next_attempt, now_),
+                    "exposure-agent doctor");
+        }
+        for (const auto& s : view_.users)
+            add(s);
+        for (const auto& c : view_.credentials)
+            if (!c.last_error.empty())
+                say(policy::about("credential " + c.name, c.last_error), "exposure-agent reconcile");
+        if (view_.notify && view_.notify->failure)
+            say("notification not sent: " + view_.notify->failure->sentence +
+                    next_retry(view_.notify->failure->next_attempt, now_) +
+                    ". Try it: exposure-agent notify --test",
+                "exposure-agent notify --test");
+        return std::move(told_);
+    }
+
+private:
+    void say(const std::string& sentence, const std::string& usual, bool attention = true)
+    {
+        told_.push_back({sentence, command_of(sentence, usual), attention});
+    }
+
+    // What keeps a whole exposure waiting is said once, not for each of its users.
+    void add(const policy::standing& s)
+    {
+        const bool said = std::ranges::any_of(view_.exposures, [&](const auto& e) {
+            return e.name == s.name.exposure && !s.last_error.empty() && e.last_error == s.last_error;
+        });
+        if (!said && (s.attention || !s.last_error.empty()))
+            say(policy::about(s.name, s.last_error.empty() ? s.sentence : s.last_error) +
+                    next_retry(s.next_attempt, now_),
+                "exposure-agent explain " + s.name.text());
+        for (const auto& r : s.retiring)
+            say(s.name.text() + ": " + r.common_name + " will be deleted " +
+                    (r.delete_at <= now_ ? "in the next pass" : "in " + until(r.delete_at, now_)),
+                "", false);
+    }
+
+    const status_view& view_;
+    policy::instant now_;
+    std::vector<notice> told_;
+};
+
 }  // namespace
 
 status_view view_of(const policy::desired_state& desired, const policy::stored_state& stored,
@@ -131,6 +214,28 @@ std::string disk_trouble(const disk::paths& where)
 {
     const auto room = disk::has_room(where);
     return room ? std::string() : room.error().context;
+}
+
+std::vector<notice> notices(const status_view& view, policy::instant now)
+{
+    return noticer(view, now).all();
+}
+
+std::string up_to_date(const std::vector<policy::standing>& users)
+{
+    const auto removing = static_cast<std::size_t>(
+        std::ranges::count(users, policy::user_state::removing, &policy::standing::state));
+    const auto well = static_cast<std::size_t>(std::ranges::count_if(users, [](const policy::standing& s) {
+        return s.state == policy::user_state::valid && !s.attention;
+    }));
+    return std::to_string(well) + " of " + policy::count(users.size() - removing, "user") + " up to date" +
+           (removing == 0 ? "" : ", " + std::to_string(removing) + " being removed");
+}
+
+std::string until(const std::optional<policy::instant>& at, policy::instant now)
+{
+    if (!at) return "-";
+    return *at <= now ? "now" : policy::format_duration(*at - now);
 }
 
 bool needs_attention(const status_view& view)

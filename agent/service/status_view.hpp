@@ -9,6 +9,7 @@
 
 #include <boost/json/fwd.hpp>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,22 @@ status_view view_of(const policy::desired_state&, const policy::stored_state&, p
 
 // Why the state directory cannot keep anything; empty: it can.
 std::string disk_trouble(const disk::paths&);
+
+// One thing that a person is told, with the command that helps; empty: none does.
+struct notice {
+    std::string sentence;
+    std::string command;
+    bool attention = true;  // false: it goes on by itself
+};
+
+// What is wrong, what is being deleted: the same for the terminal and the page.
+std::vector<notice> notices(const status_view&, policy::instant now);
+
+// "2 of 2 users up to date, 1 being removed"
+std::string up_to_date(const std::vector<policy::standing>&);
+
+// "3 h", "now"; "-" where there is none.
+std::string until(const std::optional<policy::instant>&, policy::instant now);
 
 // True when somebody should look: `status --check` exits 1.
 bool needs_attention(const status_view&);

@@ -121,6 +121,11 @@ http::response<http::string_body> response_of(web_answer answer, unsigned versio
     http::response<http::string_body> response(static_cast<http::status>(answer.status), version);
     response.set(http::field::content_type, answer.type);
     response.set(http::field::cache_control, "no-store");
+    response.set("X-Content-Type-Options", "nosniff");
+    if (!answer.security_policy.empty()) {
+        response.set("Content-Security-Policy", answer.security_policy);
+        response.set("Referrer-Policy", "no-referrer");
+    }
     response.keep_alive(keep);
     response.body() = std::move(answer.body);
     response.prepare_payload();

@@ -37,6 +37,7 @@ struct web_answer {
     unsigned status = 200;
     std::string type = "application/json";
     std::string body = {};
+    std::string security_policy = {};  // of a page: Content-Security-Policy
 };
 
 // Its answer's body is wiped once it is sent.
