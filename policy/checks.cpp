@@ -294,11 +294,24 @@ bool must_release_first(const facts& f)
            !f.current->remote_id.empty();
 }
 
+// A new owner alone would create a user that the old one's deletion never follows: a person confirms that.
+bool only_owner_changed(const facts& f, reason why)
+{
+    if (why != reason::description_changed || f.options.accept_loss) return false;
+    const auto before = find_marker(f.current->sent.description);
+    return before && before->owner != f.owner;
+}
+
 std::optional<finding> needs_new(const facts& f)
 {
     const auto needed = need(f);
     if (!needed || f.pending) return std::nullopt;
     const auto& [why, sentence] = *needed;
+    if (only_owner_changed(f, why))
+        return block(reason::owner_changed,
+                     sentence +
+                         "; this creates the user again and leaves the old one on the platform. Restore "
+                         "owner, or run: exposure-agent reconcile --accept-loss");
     const bool asked = f.have && f.have->rotate_asked_at.has_value();
     if (f.current && f.want->rotation.paused && !asked)
         return block(reason::paused,

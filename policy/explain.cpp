@@ -28,13 +28,14 @@ void add_generation(fact_list& list, const std::string& lead, const facts& f, co
     if (!g.quarantine.empty()) list.emplace_back(lead + "_quarantine", g.quarantine);
 }
 
-fact_list facts_of(const facts& f)
+fact_list facts_of(const facts& f, const std::optional<failure>& failed)
 {
     fact_list list;
     list.emplace_back("now", format_utc(f.now));
     list.emplace_back("owner", f.owner);
     list.emplace_back("in_file", f.want ? "yes" : "no");
     list.emplace_back("platform_seen", f.seen ? format_utc(f.seen->looked_at) : "no");
+    if (failed) list.emplace_back("platform_error", failed->context);
     list.emplace_back("instance", f.instance_id.empty() ? "unknown" : f.instance_id);
     if (f.current) add_generation(list, "current", f, *f.current);
     if (f.pending) add_generation(list, "pending", f, *f.pending);
@@ -52,30 +53,41 @@ std::vector<std::string> changers_of(reason why)
 {
     switch (why) {
         case reason::healthy:
-            return {"rotate_at passes", "key, consumer_group, contact or description change in the file",
-                    "the user is deleted on the platform", "`rotate`"};
+            return {"rotate_at passes",
+                    "key, consumer_group, contact or description change in the configuration",
+                    "the user is deleted on the platform", "exposure-agent rotate"};
         case reason::budget_spent:
         case reason::quarantined:
-            return {"`rotate`, once you have seen why"};
+            return {"exposure-agent rotate, once the cause is known"};
         case reason::paused:
-            return {"rotation.paused: false", "`rotate`"};
+            return {"rotation.paused: false", "exposure-agent rotate"};
         case reason::users_vanished:
         case reason::instance_vanished:
-            return {"what vanished comes back", "`reconcile --accept-loss`"};
+            return {"what vanished comes back", "exposure-agent reconcile --accept-loss"};
+        case reason::owner_changed:
+            return {"the old owner in the configuration", "exposure-agent reconcile --accept-loss"};
         case reason::cloned:
-            return {"`takeover`, once the other machine is gone"};
+            return {"exposure-agent takeover, once the other machine is gone"};
         case reason::clock_wrong:
             return {"the right time on this host"};
         case reason::deletes_exceeded:
-            return {"the users return to the file", "a larger reconcile.max_deletes"};
+            return {"the users return to the configuration", "a larger reconcile.max_deletes"};
         case reason::backing_off:
-            return {"the time of the next attempt", "a change of its entry in the file", "`reconcile`"};
+            return {"the time of the next attempt", "a change of its entry in the configuration",
+                    "exposure-agent reconcile"};
         case reason::waiting_ready:
         case reason::waiting_instance:
         case reason::waiting_settle:
+        case reason::instance_failed:
             return {"the platform's next answer"};
         case reason::not_in_file:
-            return {"the file names it again before retire_after has passed"};
+            return {"its entry returns to the configuration before retire_after has passed"};
+        case reason::key_type_changed:
+        case reason::group_changed:
+        case reason::contact_changed:
+        case reason::description_changed:
+        case reason::name_changed:
+            return {"the old value in the configuration, before the new certificate is in use"};
         case reason::unreachable:
             return {"the exposure answers"};
         case reason::instance_missing:
@@ -91,7 +103,9 @@ explanation explain(const desired_state& desired, const observed_state& observed
                     const plan_result& plan, const user_name& name, instant now)
 {
     explanation e{.name = name};
-    e.facts = facts_of(join(user_index(desired, observed, stored), name, now, {}));
+    const auto seen = observed.exposures.find(name.exposure);
+    const auto failed = seen == observed.exposures.end() ? std::nullopt : seen->second.error;
+    e.facts = facts_of(join(user_index(desired, observed, stored), name, now, {}), failed);
     for (const auto& view : plan.users) {
         if (view.name != name) continue;
         e.finding = view.finding;
@@ -101,6 +115,11 @@ explanation explain(const desired_state& desired, const observed_state& observed
         e.next_at = view.next_at;
     }
     e.would_change = changers_of(e.finding);
+    const bool refused = e.finding == reason::unreachable && failed && failed->code == errc::forbidden;
+    if (refused)
+        e.would_change = {
+            "the service user gets the role on the platform, and logs in again: "
+            "exposure-agent login"};
     return e;
 }
 

@@ -2,6 +2,7 @@
 
 #include "policy/backoff.hpp"
 #include "policy/checks.hpp"
+#include "policy/dates.hpp"
 #include "policy/gate.hpp"
 #include "policy/user_index.hpp"
 
@@ -71,8 +72,8 @@ private:
         if (step.act) {
             view.next = contract_word(*step.act);
             admit(*step.act, g, view);
-        } else if (view.next_at && step.why == reason::healthy) {
-            view.next = "rotate";
+        } else if (view.next_at) {
+            wait_for(f, step, view);
         }
         result_.waits_for_platform |= step.polls && g.open() && sets_pace(name.exposure);
         wake(name.exposure, view.next_at);
@@ -80,8 +81,11 @@ private:
         if (f.have) wake(name.exposure, not_before(f.have->deploy_failure, f.wanted_print, now_));
         auto extras = clearing_up(f);
         view.clears = !extras.empty();
-        for (auto& extra : extras)
+        for (auto& extra : extras) {
+            if (extra.why == reason::superseded && extra.until && *extra.until > now_)
+                result_.later.push_back({name, "retire", extra.why, extra.sentence, *extra.until});
             clear(name.exposure, std::move(extra), g);
+        }
         result_.users.push_back(std::move(view));
     }
 
@@ -99,6 +103,24 @@ private:
         view.sentence = g.sentence;
         view.blocked = g.blocked;
         view.next_at = std::nullopt;
+    }
+
+    // What time alone will bring.
+    void wait_for(const facts& f, const finding& step, outlook& view)
+    {
+        if (step.why == reason::backing_off) {
+            auto then = f;
+            then.options.ignore_backoff = true;
+            if (const auto next = next_step(then); next.act) view.next = contract_word(*next.act);
+        } else if (step.why == reason::not_in_file) {
+            view.next = "remove";
+            result_.later.push_back({view.name, view.next, step.why, step.sentence, *step.until});
+        } else if (step.why == reason::healthy && !f.want->rotation.paused) {
+            view.next = "rotate";
+            result_.later.push_back(
+                {view.name, view.next, reason::rotation_due,
+                 "its certificate expires at " + format_utc(f.current->certificate->expiry()), *step.until});
+        }
     }
 
     void clear(const std::string& exposure, finding extra, const gate& g)

@@ -18,7 +18,7 @@ namespace policy {
 
 struct plan_options {
     bool ignore_backoff = false;  // a person asked: attempts that wait for their time are made now
-    bool accept_loss = false;     // a person confirmed that what vanished is gone
+    bool accept_loss = false;     // a person confirmed that what vanished is gone, or that owner was changed
     std::string_view pace_of;     // the exposure that wake_at and waits_for_platform are about; empty: all
 };
 
@@ -55,11 +55,23 @@ struct unmanaged_user {
     bool operator==(const unmanaged_user&) const = default;
 };
 
+// A step that is decided already and waits for its time.
+struct later_step {
+    user_name name;
+    std::string action;  // the contract's word: rotate, retire, remove
+    reason why = reason::healthy;
+    std::string sentence;
+    instant at;
+
+    bool operator==(const later_step&) const = default;
+};
+
 struct plan_result {
     std::vector<action> actions;  // in the order to perform them; for one user, one step and its clearing up
     std::vector<outlook> users;
     std::vector<exposure_outlook> exposures;
     std::vector<unmanaged_user> unmanaged;
+    std::vector<later_step> later;    // rotations and deletions to come
     bool waits_for_platform = false;  // something is IN PROGRESS: look again soon
     instant wake_at;                  // when the plan would change by time alone, at most an interval away
 };

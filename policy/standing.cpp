@@ -1,5 +1,6 @@
 #include "policy/standing.hpp"
 
+#include "policy/about.hpp"
 #include "policy/checks.hpp"
 #include "policy/dates.hpp"
 #include "policy/facts.hpp"
@@ -30,11 +31,18 @@ deploy_state deploy_of(const facts& f)
     return f.have->deploy_failure ? deploy_state::failed : deploy_state::pending;
 }
 
+// A user that was made for another owner is never deleted: no deletion is promised.
+bool is_of_another_owner(const facts& f, const generation& g)
+{
+    const auto mark = find_marker(g.sent.description);
+    return mark && mark->owner != f.owner;
+}
+
 std::vector<retiring_user> retiring_of(const facts& f)
 {
     std::vector<retiring_user> found;
     for (const auto& g : f.have->generations) {
-        if (g.remote_id.empty() || g.missing_since) continue;
+        if (g.remote_id.empty() || g.missing_since || is_of_another_owner(f, g)) continue;
         std::optional<instant> at;
         if (!f.want && f.have->unwanted_since)
             at = *f.have->unwanted_since + f.have->entry.retire_after;
@@ -171,6 +179,25 @@ const char* word_of(deploy_state state) noexcept
             return "failed";
     }
     return "";
+}
+
+std::string owner_change::sentence() const
+{
+    return "owner changed: " + before + " → " + after + "; this creates " + count(users, "user") +
+           " again and leaves the old " + (users == 1 ? "one" : "ones") + " on the platform";
+}
+
+std::optional<owner_change> changed_owner(const desired_state& desired, const stored_state& stored)
+{
+    owner_change change{.before = {}, .after = desired.owner.value_or(stored.owner), .users = 0};
+    for (const auto& [name, user] : stored.users) {
+        const auto* current = user.find(user.current);
+        const auto mark = current ? find_marker(current->sent.description) : std::nullopt;
+        if (!mark || mark->owner == change.after) continue;
+        change.before = mark->owner;
+        ++change.users;
+    }
+    return change.users ? std::optional(change) : std::nullopt;
 }
 
 std::vector<standing> standings(const desired_state& desired, const stored_state& stored, instant now)

@@ -45,4 +45,15 @@ struct standing {
 // Every user that the file names, then those that it does not name any more. Points into `stored`.
 std::vector<standing> standings(const desired_state&, const stored_state& stored, instant now);
 
+// Users whose certificate in use was made for another owner. With the new one they are created again, and the
+// old ones stay on the platform, because they carry another owner's marker.
+struct owner_change {
+    std::string before;
+    std::string after;
+    std::size_t users = 0;
+
+    std::string sentence() const;
+};
+std::optional<owner_change> changed_owner(const desired_state&, const stored_state&);
+
 }  // namespace policy

@@ -102,8 +102,15 @@ int run_daemon(const globals& common, const run_options& options)
 
 int reconcile(const globals& common, const reconcile_options& options)
 {
+    bool accepted = options.accept_loss;
+    if (!accepted && !common.no_input && is_terminal(stdin)) {
+        const auto desired = load_configuration(common);
+        if (!desired) return policy::exit_code::configuration;
+        if (const auto change = owner_change_of(desired))
+            accepted = confirmed(change->sentence() + ". Continue?", common.no_input);
+    }
     return perform_named(common, "reconcile", options.names, options.timeout, names::optional,
-                         {{"accept_loss", options.accept_loss}});
+                         {{"accept_loss", accepted}});
 }
 
 int rotate(const globals& common, const rotate_options& options)

@@ -1,4 +1,5 @@
 #include "agent/cli/output.hpp"
+#include "agent/cli/setup.hpp"
 #include "agent/cli/verbs.hpp"
 #include "agent/io/log_format.hpp"
 #include "agent/service/read_configuration.hpp"
@@ -39,6 +40,11 @@ int check(const globals& common)
     auto loaded = service::read_configuration(common.config, service::this_host());
     auto missing = service::host_warnings(loaded, common.config);
     loaded.warnings.insert(loaded.warnings.end(), missing.begin(), missing.end());
+    if (loaded.state)
+        if (const auto change = owner_change_of(std::make_shared<const policy::desired_state>(*loaded.state)))
+            loaded.warnings.push_back(
+                {.file = common.config,
+                 .text = change->sentence() + "; `exposure-agent reconcile` asks before it does that"});
     if (common.json) {
         print_json({{"schema", "exposure-agent.check/v1"},
                     {"ok", loaded.state.has_value()},

@@ -69,16 +69,18 @@ object to_json(const reconcile::preview& p, const credential_outlooks& credentia
                                      {"name", view.name.user},
                                      {"reason", policy::word_of(view.finding)},
                                      {"sentence", view.sentence}});
-    array scheduled;
-    for (const auto& later : p.scheduled)
-        if (shown(later.name, only))
-            scheduled.push_back(object{{"exposure", later.name.exposure},
-                                       {"name", later.name.user},
-                                       {"action", later.next},
-                                       {"at", policy::format_utc(*later.next_at)}});
+    array later;
+    for (const auto& step : p.later)
+        if (shown(step.name, only))
+            later.push_back(object{{"exposure", step.name.exposure},
+                                   {"name", step.name.user},
+                                   {"action", step.action},
+                                   {"reason", policy::word_of(step.why)},
+                                   {"sentence", step.sentence},
+                                   {"at", policy::format_utc(step.at)}});
     return {{"schema", "exposure-agent.plan/v1"}, {"changes", std::move(changes)},
             {"unmanaged", std::move(unmanaged)},  {"blocked", std::move(blocked)},
-            {"scheduled", std::move(scheduled)},  {"credentials", to_json(credentials)}};
+            {"later", std::move(later)},          {"credentials", to_json(credentials)}};
 }
 
 colour paint_of(const std::string& action)
@@ -103,11 +105,15 @@ void print(const reconcile::preview& p, const credential_outlooks& credentials,
         if (c.pending()) changes.add({{"credential " + c.name}, {"fetch", colour::yellow}, {c.sentence}});
     std::cout << (changes.empty() ? "No changes. The platform and this host match the configuration.\n"
                                   : changes.text());
-    for (const auto& later : p.scheduled)
-        if (shown(later.name, only))
-            std::cout << "later: " << later.name.text() << " " << later.next << " in "
-                      << policy::format_duration(*later.next_at - now) << " ("
-                      << policy::format_utc(*later.next_at) << ")\n";
+    table later({"USER", "ACTION", "IN", "AT", "REASON"});
+    for (const auto& step : p.later)
+        if (shown(step.name, only))
+            later.add({{step.name.text()},
+                       {step.action, paint_of(step.action)},
+                       {policy::format_duration(step.at - now)},
+                       {policy::format_utc(step.at)},
+                       {step.sentence}});
+    if (!later.empty()) std::cout << "\nLater:\n" << later.text();
     for (const auto& s : p.unmanaged)
         if (s.keyless)
             std::cout << s.exposure << ": user " << s.remote_id << " (" << io::printable(s.name)
@@ -162,7 +168,7 @@ int plan(const globals& common, const plan_options& options)
         if (auto loaded = co_await world.load(); !loaded) co_return report_failure(loaded.error());
         if (auto known = reconcile::check_names(world, *only); !known)
             co_return report_failure(known.error());
-        const auto preview = co_await reconcile::look_ahead(world);
+        const auto preview = co_await reconcile::look_ahead(world, {.ignore_backoff = true});
         credential_outlooks credentials;  // with names, `reconcile` leaves them alone
         if (only->empty())
             credentials = reconcile::look_at_credentials(app.desired(), app.paths(), app.clock().now());
@@ -194,7 +200,7 @@ int explain(const globals& common, const std::string& text)
         if (auto loaded = co_await world.load(); !loaded) co_return report_failure(loaded.error());
         if (auto known = reconcile::check_names(world, *names); !known)
             co_return report_failure(known.error());
-        const auto preview = co_await reconcile::look_ahead(world);
+        const auto preview = co_await reconcile::look_ahead(world, {});
         const auto explained = policy::explain(world.desired(), world.observed(), world.stored(),
                                                preview.plan, *names->begin(), app.clock().now());
         if (common.json)

@@ -2,6 +2,7 @@
 
 #include "agent/cli/output.hpp"
 #include "agent/deploy/spool.hpp"
+#include "agent/disk/state_database.hpp"
 #include "agent/io/environment.hpp"
 #include "agent/io/log_format.hpp"
 #include "agent/service/control_client.hpp"
@@ -385,6 +386,14 @@ int perform(const globals& common, std::shared_ptr<const policy::desired_state> 
         ask_or_take(*desired, verb, arguments, timeout ? *timeout + answer_time : daemon_patience, take);
     if (!answer) return report_failure(answer.error());
     return *answer ? show_answer(common, **answer) : run_here(common, *app, verb, std::move(arguments));
+}
+
+std::optional<policy::owner_change> owner_change_of(std::shared_ptr<const policy::desired_state> desired)
+{
+    service::application app(desired);
+    const auto stored = app.store().load();
+    if (!stored || stored->cloned) return std::nullopt;
+    return policy::changed_owner(*desired, *stored);
 }
 
 bool daemon_runs(const policy::desired_state& desired)

@@ -6,6 +6,7 @@
 #include "policy/desired.hpp"
 #include "policy/naming.hpp"
 #include "policy/result.hpp"
+#include "policy/standing.hpp"
 
 #include <boost/json/object.hpp>
 
@@ -45,6 +46,9 @@ int report_failure(const policy::failure&);
 int perform(const globals&, const std::string& verb, boost::json::object arguments);
 int perform(const globals&, std::shared_ptr<const policy::desired_state>, const std::string& verb,
             boost::json::object arguments);
+
+// What an edit of owner would do, as far as the state on this host tells: no network, no lock.
+std::optional<policy::owner_change> owner_change_of(std::shared_ptr<const policy::desired_state>);
 
 // True when a daemon holds the state directory.
 bool daemon_runs(const policy::desired_state&);

@@ -21,8 +21,8 @@ constexpr auto deadline = 30s;        // then it is ended: it hangs
 constexpr std::array<std::pair<std::string_view, proof_verdict>, 5> verdicts{{
     {"accepted", proof_verdict::accepted},
     {"refused_tls", proof_verdict::refused_tls},
-    {"not_authorized_topic", proof_verdict::not_authorized},
-    {"not_authorized_group", proof_verdict::not_authorized},
+    {"not_authorized_topic", proof_verdict::topic_not_granted},
+    {"not_authorized_group", proof_verdict::group_not_granted},
     {"unreachable", proof_verdict::unreachable},
 }};
 

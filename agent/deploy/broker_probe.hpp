@@ -25,9 +25,10 @@ struct proof_request {
 
 enum class proof_verdict {
     accepted,
-    refused_tls,     // the broker does not take the certificate
-    not_authorized,  // it takes the certificate, but topic or group are not granted (yet)
-    unreachable,     // the broker could not be asked
+    refused_tls,        // the broker does not take the certificate
+    topic_not_granted,  // it takes the certificate, but does not grant (or have) the topic (yet)
+    group_not_granted,  // it takes the certificate, but does not grant the consumer group (yet)
+    unreachable,        // the broker could not be asked
 };
 
 struct proof_answer {

@@ -41,9 +41,23 @@ std::string of_pair_in_use(const policy::generation* current,
     return "; nor does it accept the certificate in use, which stays (" + in_use->evidence + ")";
 }
 
+// What to look at when the broker does not grant the topic: the instance is the topic, so their names are
+// likely the same.
+std::string check_topic(const policy::desired_exposure& exposure, const policy::observed_state& observed)
+{
+    const auto seen = observed.exposures.find(exposure.name);
+    const bool known = seen != observed.exposures.end() && seen->second.instances.size() == 1;
+    const auto instance = known ? seen->second.instances.front().name : "";
+    std::string text = "; check `topic` of exposure " + exposure.name + " (" + exposure.topic + ")";
+    if (!instance.empty() && instance != exposure.topic)
+        text += ": the platform's instance is named " + instance;
+    return text;
+}
+
 // A refusal may only mean that access is still being granted: after the patience it needs a person.
 policy::failure not_verified(const policy::user_name& name, const std::string& common_name,
-                             const deploy::proof_answer& answer, const std::string& in_use, bool interactive)
+                             const deploy::proof_answer& answer, const std::string& in_use,
+                             const std::string& topic, bool interactive)
 {
     const bool unreachable = answer.verdict == proof_verdict::unreachable;
     std::string sentence = name.text() + ": the broker " +
@@ -53,9 +67,9 @@ policy::failure not_verified(const policy::user_name& name, const std::string& c
     if (unreachable)
         sentence += "; it is asked again, and `exposure-agent doctor` looks at the way to it";
     else if (interactive)
-        sentence += "; access may still be on its way, so it is asked again";
+        sentence += "; access may still be on its way, so it is asked again" + topic;
     else
-        sentence += "; ask the platform's operator why " + common_name +
+        sentence += topic + "; ask the platform's operator why " + common_name +
                     " has no access; it is asked again every hour, at once by `exposure-agent reconcile`";
     return {.code = unreachable ? policy::errc::probe_unreachable : policy::errc::probe_refused,
             .context = sentence,
@@ -104,7 +118,11 @@ io::task<void> executor::verify(const policy::action& a)
         if (pair) in_use = co_await outside.proof.ask(std::move(*pair));
     }
     const bool interactive = g.collected_at && now() - *g.collected_at < policy::limits::probe_patience;
-    co_return not_verified(a.name, g.sent.common_name, *answer, of_pair_in_use(current, in_use), interactive);
+    const auto topic = answer->verdict == proof_verdict::topic_not_granted
+                           ? check_topic(exposure, world_.observed())
+                           : std::string();
+    co_return not_verified(a.name, g.sent.common_name, *answer, of_pair_in_use(current, in_use), topic,
+                           interactive);
 }
 
 // ---- publish and deploy
@@ -193,8 +211,9 @@ io::task<void> executor::deploy(const policy::action& a)
     if (!passed) co_return passed.error();
     io::crash_point("deploy.hooks-passed");
 
-    io::log(io::severity::info, io::events::deployed, {a.name.exposure, a.name.user, g.id},
-            a.name.text() + ": hooks passed");
+    if (!want.hooks.empty())
+        io::log(io::severity::info, io::events::deployed, {a.name.exposure, a.name.user, g.id},
+                a.name.text() + ": hooks succeeded");
     policy::user_event deployed = policy::event::deployed{g.id, !want.hooks.empty()};
     co_return co_await record(a, std::move(deployed));
 }

@@ -71,7 +71,7 @@ void add_after_onboarding(preview& p, const world& w)
         });
         if (!first) continue;
         for (const auto& view : p.plan.users)
-            if (view.name.exposure == exposure.name && !view.next.empty() && !view.blocked)
+            if (view.name.exposure == exposure.name && !view.next.empty() && !view.next_at && !view.blocked)
                 p.changes.push_back({.name = view.name,
                                      .action = view.next,
                                      .reason = policy::word_of(policy::reason::absent),
@@ -81,13 +81,12 @@ void add_after_onboarding(preview& p, const world& w)
 
 }  // namespace
 
-io::awaitable<preview> look_ahead(world& w)
+io::awaitable<preview> look_ahead(world& w, policy::plan_options options)
 {
     preview p;
     co_await w.inspect_outputs("");
     co_await look_everywhere(w, p);
     assume_observations(w);
-    const policy::plan_options options{.ignore_backoff = true};
     const auto now = w.outside().clock.now();
     p.plan = policy::plan(w.desired(), w.observed(), w.stored(), now, options);
     if (assume_known_instances(w, p.plan))
@@ -96,10 +95,10 @@ io::awaitable<preview> look_ahead(world& w)
     for (const auto& a : p.plan.actions)
         add_change(p, a);
     add_after_onboarding(p, w);
-    for (const auto& view : p.plan.users) {
+    for (const auto& view : p.plan.users)
         if (view.blocked) p.blocked.push_back(view);
-        if (!view.next.empty() && view.next_at && *view.next_at > now) p.scheduled.push_back(view);
-    }
+    p.later = p.plan.later;
+    std::ranges::stable_sort(p.later, {}, &policy::later_step::at);
     p.unmanaged = p.plan.unmanaged;
     co_return p;
 }

@@ -20,16 +20,16 @@ struct change {
 };
 
 struct preview {
-    std::vector<change> changes;             // one a user and purpose, exposures first
-    std::vector<policy::outlook> blocked;    // would be done, but waits for a person
-    std::vector<policy::outlook> scheduled;  // next steps that time alone will bring
+    std::vector<change> changes;            // one a user and purpose, exposures first
+    std::vector<policy::outlook> blocked;   // would be done, but waits for a person
+    std::vector<policy::later_step> later;  // decided already, and waiting for its time
     std::vector<policy::unmanaged_user> unmanaged;
     std::map<std::string, policy::failure> unreached;
     report reach;  // for the exit code: only what could not be looked at
     policy::plan_result plan;
 };
 
-// Looks at every exposure and plans, as a person's `reconcile` would: without back-offs.
-io::awaitable<preview> look_ahead(world&);
+// Looks at every exposure and plans: with ignore_backoff, as a person's `reconcile` would.
+io::awaitable<preview> look_ahead(world&, policy::plan_options);
 
 }  // namespace reconcile

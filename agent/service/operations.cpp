@@ -19,6 +19,8 @@
 namespace service {
 namespace {
 
+constexpr const char* no_hooks_pending = "No hooks are pending.";
+
 using boost::json::array;
 using boost::json::object;
 
@@ -222,6 +224,7 @@ io::awaitable<object> operations::rollback(object arguments)
     }
     auto answer = co_await deploy(std::move(arguments));
     auto& messages = answer["messages"].as_array();
+    if (messages.size() == 1 && messages.front() == no_hooks_pending) messages.clear();
     for (const auto& name : only)
         messages.insert(messages.begin(),
                         boost::json::value(name.text() + ": the previous certificate is in use again"));
@@ -254,7 +257,8 @@ io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<p
         }
         const auto done = co_await executor.perform(*step);
         if (done) {
-            passed.push_back(name.text() + ": hooks succeeded");
+            passed.push_back(name.text() + (world.wanted(name)->hooks.empty() ? ": no hooks are configured"
+                                                                              : ": hooks succeeded"));
             continue;
         }
         failed.push_back(done.error().context);
@@ -281,7 +285,7 @@ io::awaitable<object> operations::deploy(object arguments)
             co_await deploy_exposure(exposures[i], only, force, from, failed, messages);
         });
     messages.insert(messages.end(), failed.begin(), failed.end());
-    if (messages.empty()) messages.emplace_back("No hooks are pending.");
+    if (messages.empty()) messages.emplace_back(no_hooks_pending);
     co_return object{{"exit", failed.empty() ? 0 : 1}, {"messages", boost::json::value_from(messages)}};
 }
 

@@ -54,8 +54,8 @@ std::ostream& operator<<(std::ostream& out, const line& l)
 
 const std::vector<line> lines = {{"accepted", proof_verdict::accepted},
                                  {"refused_tls", proof_verdict::refused_tls},
-                                 {"not_authorized_topic", proof_verdict::not_authorized},
-                                 {"not_authorized_group", proof_verdict::not_authorized},
+                                 {"not_authorized_topic", proof_verdict::topic_not_granted},
+                                 {"not_authorized_group", proof_verdict::group_not_granted},
                                  {"unreachable", proof_verdict::unreachable}};
 
 const std::vector<std::string> nonsense = {"",

@@ -1,3 +1,4 @@
+#include "policy/standing.hpp"
 #include "tests/support/small_world.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -183,8 +184,9 @@ BOOST_AUTO_TEST_CASE(a_refusal_is_told_from_a_broker_that_is_away_by_the_pair_in
     const row rows[] = {
         {refused_tls, accepted, 60s, "; it accepts the certificate in use, which stays; access may still be"},
         {refused_tls, accepted, 1h, "; ask the platform's operator why logs-orion-123-siem-"},
-        {not_authorized, refused_tls, 60s, "; nor does it accept the certificate in use, which stays (said"},
-        {not_authorized, unreachable, 60s, "(said the broker); the certificate in use stays; access may"},
+        {group_not_granted, refused_tls, 60s,
+         "; nor does it accept the certificate in use, which stays (said"},
+        {group_not_granted, unreachable, 60s, "(said the broker); the certificate in use stays; access may"},
         {unreachable, unreachable, 60s,
          "did not say whether it accepts the new certificate (said the broker); "
          "the certificate in use stays; it is asked again"},
@@ -194,6 +196,49 @@ BOOST_AUTO_TEST_CASE(a_refusal_is_told_from_a_broker_that_is_away_by_the_pair_in
         const auto said = sentence_of(r.fresh, r.in_use, r.timeout);
         BOOST_TEST(said.find(r.said) != std::string::npos, said);
     }
+}
+
+BOOST_AUTO_TEST_CASE(a_topic_that_is_not_granted_is_named_with_the_one_that_the_instance_suggests)
+{
+    const auto said_with = [](const std::string& topic) {
+        small_world w;
+        w.siem().verify = true;
+        w.desired.exposures.front().broker = "broker.example.com:9093";
+        w.desired.exposures.front().topic = topic;
+        w.broker.verdict = deploy::proof_verdict::topic_not_granted;
+        w.reconcile({.timeout = std::chrono::hours(1)});
+        BOOST_TEST((w.kept().failure.value().kind == policy::retry::after_change));
+        return w.kept().failure.value().sentence;
+    };
+    const auto wrong = said_with("logs-orion");
+    BOOST_TEST(
+        wrong.find(
+            "; check `topic` of exposure logs (logs-orion): the platform's instance is named i; ask") !=
+            std::string::npos,
+        wrong);
+    const auto same = said_with("i");
+    BOOST_TEST(same.find("; check `topic` of exposure logs (i); ask") != std::string::npos, same);
+}
+
+BOOST_AUTO_TEST_CASE(a_changed_owner_creates_nothing_before_a_person_accepts_it)
+{
+    small_world w;
+    w.siem().rotation.retire_after = std::chrono::hours(24);
+    w.reconcile();
+    const auto first = w.kept().current;
+    w.desired.owner = "web-02";
+    BOOST_TEST(!w.reconcile().converged());
+    BOOST_TEST(w.platform.requests.size() == 1U);
+    BOOST_TEST(w.kept().blocked.value().reason == "owner_changed");
+    BOOST_TEST(w.kept().blocked.value().sentence.find("owner changed: web-01 → web-02") == 0U);
+
+    BOOST_TEST(w.reconcile({.plan = {.accept_loss = true}}).converged());
+    BOOST_TEST(w.kept().current != first);
+    BOOST_TEST(w.platform.users.size() == 2U);
+    auto after = w.store.saved;
+    after.owner = "web-02";
+    const auto standings = policy::standings(w.desired, after, w.clock.now());
+    BOOST_TEST(standings.front().retiring.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_delete_is_believed_when_a_read_says_404)

@@ -221,6 +221,58 @@ class PlanTest(MainJobCase):
         self.assertEqual([u["email"] for u in self.remote("logs/changed")], ["new@example.com"])
         self.assertEqual(self.changes(agent, "--detailed-exitcode"), [])
 
+    def test_later(self):
+        agent = self.served(user("siem"), user("gone"))
+        self.edit(agent, user("siem"), user("changed"))
+        agent.run("reconcile", expect=0)
+        self.edit(agent, user("siem"), user("changed", contact="new@example.com"))
+        agent.run("reconcile", expect=0)
+        planned = agent.json("plan", "--detailed-exitcode", expect=0)
+        later = {(step["name"], step["action"]): step for step in planned["later"]}
+        self.assertEqual(set(later), {("siem", "rotate"), ("changed", "rotate"), ("changed", "retire"), ("gone", "remove")})
+        for step in planned["later"]:
+            self.assertLessEqual({"exposure", "name", "action", "reason", "at"}, set(step))
+            self.assertRegex(step["at"], TIME)
+        self.assertEqual(later["changed", "retire"]["at"], agent.status("logs/changed")["retiring"][0]["delete_at"])
+        self.assertEqual(later["gone", "remove"]["at"], agent.status("logs/gone")["retiring"][0]["delete_at"])
+        self.assertEqual(later["siem", "rotate"]["at"], agent.status("logs/siem")["rotate_at"])
+        text = agent.run("plan", expect=0).stdout
+        self.assertIn("No changes.", text)
+        self.assertIn("\nLater:\n", text)
+
+        shown = agent.json("explain", "logs/gone")
+        self.assertEqual(shown["next"], {"action": "remove", "at": later["gone", "remove"]["at"]})
+
+    def test_a_changed_owner_is_asked_about(self):
+        agent = self.served(user("siem"))
+        before = agent.published("siem").generation
+        agent.settings["owner"] = "web-02"
+        agent.write_config()
+        says = "owner changed: web-01 → web-02"
+        self.assertIn(says, agent.run("check", expect=0).stderr)
+        self.assertEqual(self.changes(agent, "--detailed-exitcode"), [])
+        self.assertIn(says, agent.run("plan", expect=0).stdout)
+        refused = agent.run("reconcile", expect=1)
+        self.assertIn("reconcile --accept-loss", refused.stdout + refused.stderr)
+        self.assertEqual((self.count("create_user"), agent.published("siem").generation), (0, before))
+        self.assertEqual(agent.status("logs/siem")["reason"], "owner_changed")
+        agent.run("reconcile", "--accept-loss", expect=0)
+        self.assertNotEqual(agent.published("siem").generation, before)
+        entry = agent.status("logs/siem")
+        self.assertEqual((entry["state"], entry["retiring"]), ("valid", []))
+        self.assertNotIn("web-01", agent.run("check", expect=0).stderr)
+
+    def test_an_earlier_expiration_date_brings_the_rotation_forward(self):
+        agent = self.served(user("siem"))
+        before = agent.status("logs/siem")
+        self.platform.behave(exposure={"expiration_offset_s": -86400})
+        self.assertEqual(self.changes(agent), [])
+        agent.run("reconcile", expect=0)
+        after = agent.status("logs/siem")
+        self.assertEqual(after["generation"], before["generation"])
+        self.assertLess(after["expiration_date"], before["expiration_date"])
+        self.assertLess(after["rotate_at"], before["rotate_at"])
+
     def test_strangers_are_shown(self):
         ours = "[exposure-agent owner=web-02 user=logs/siem key=0123456789abcdef]"
         stranger = self.platform.put_user(common_name="by-hand")

@@ -67,6 +67,57 @@ BOOST_AUTO_TEST_CASE(what_waits_for_a_person_says_what_would_change_it)
     BOOST_TEST(fact(e, "made_within_a_day") == "3");
 }
 
+BOOST_AUTO_TEST_CASE(a_removal_has_its_action_and_time)
+{
+    policy_world w;
+    w.in_use();
+    w.drop("web");
+    w.have().unwanted_since = w.now - 1h;
+    const auto e = explain(w);
+    BOOST_TEST((e.finding == policy::reason::not_in_file));
+    BOOST_TEST(e.next == "remove");
+    BOOST_TEST((e.next_at == w.now + 23h));
+    BOOST_TEST(e.would_change.size() == 1u);
+}
+
+BOOST_AUTO_TEST_CASE(a_changed_entry_says_from_what_to_what_and_what_would_change_it)
+{
+    policy_world w;
+    w.in_use();
+    w.want().consumer_group = "siem-2";
+    const auto e = explain(w);
+    BOOST_TEST(e.sentence == "consumer_group changed: siem → siem-2");
+    BOOST_TEST(e.would_change.size() == 1u);
+    w.want().consumer_group = "siem";
+    w.want().description = "SIEM";
+    BOOST_TEST(explain(w).sentence == "description changed: (none) → SIEM");
+}
+
+BOOST_AUTO_TEST_CASE(a_back_off_says_what_comes_after_it)
+{
+    policy_world w;
+    w.want();
+    w.have().failure = w.fails("web", policy::retry::after_change);
+    const auto e = explain(w);
+    BOOST_TEST(e.sentence == "it failed");
+    BOOST_TEST(e.next == "create");
+    BOOST_TEST((e.next_at == w.now + 60s));
+}
+
+BOOST_AUTO_TEST_CASE(an_exposure_that_refuses_is_shown_also_where_nothing_is_due)
+{
+    policy_world w;
+    w.in_use();
+    w.seen() = {.looked_at = w.now,
+                .error = policy::failure{.code = policy::errc::forbidden, .context = "403 Forbidden"}};
+    BOOST_TEST(fact(explain(w), "platform_error") == "403 Forbidden");
+    w.want().contact = "other@example.com";
+    const auto e = explain(w);
+    BOOST_TEST(e.sentence == "403 Forbidden");
+    BOOST_TEST_REQUIRE(e.would_change.size() == 1u);
+    BOOST_TEST(e.would_change.front().find("role") != std::string::npos);
+}
+
 BOOST_AUTO_TEST_CASE(the_gate_of_the_exposure_shows)
 {
     policy_world w;

@@ -1,5 +1,6 @@
 #include "policy/plan.hpp"
 
+#include "policy/standing.hpp"
 #include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -93,6 +94,64 @@ BOOST_AUTO_TEST_CASE(an_exposure_that_cannot_be_looked_at_gets_what_the_disk_alo
     w.observed.exposures.clear();
     BOOST_TEST(gate(w) == "unreachable");
     BOOST_TEST(w.steps() == local);
+}
+
+std::string later(const policy_world& w)
+{
+    std::string text;
+    for (const auto& step : w.plan().later)
+        text += step.name.user + " " + step.action + " " + word_of(step.why) + " in " +
+                std::to_string((step.at - w.now) / 1h) + " h; ";
+    return text;
+}
+
+BOOST_AUTO_TEST_CASE(what_is_decided_for_later)
+{
+    policy_world w;
+    w.in_use("web", 'a');
+    w.superseded(1h, "web", '0');
+    w.in_use("dropped", 'b');
+    w.drop("dropped");
+    w.have("dropped").unwanted_since = w.now - 4h;
+    w.in_use("paused", 'c');
+    w.want("paused").rotation.paused = true;
+    w.want("new");
+    const auto text = later(w);
+    BOOST_TEST(text.find("web rotate rotation_due in ") == 0u, text);
+    BOOST_TEST(text.find("web retire superseded in 23 h; ") != std::string::npos, text);
+    BOOST_TEST(text.find("dropped remove not_in_file in 20 h; ") != std::string::npos, text);
+    BOOST_TEST(text.find("paused") == std::string::npos, text);
+    BOOST_TEST(text.find("new") == std::string::npos, text);
+}
+
+BOOST_AUTO_TEST_CASE(a_user_of_another_owner_is_promised_no_deletion)
+{
+    policy_world w;
+    w.in_use("web", 'a');
+    auto& old = w.superseded(1h, "web", '0');
+    old.sent.description = policy::marker_text(
+        {.owner = "web-00", .name = {"logs", "web"}, .key = policy::marker_key(old.fingerprint)});
+    w.remote("u-0").mark->owner = "web-00";
+    BOOST_TEST(later(w).find("retire") == std::string::npos);
+    BOOST_TEST(policy::standings(w.desired, w.stored, w.now).front().retiring.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_changed_owner_waits_for_a_person)
+{
+    policy_world w;
+    w.in_use();
+    w.stored.owner = "web-02";
+    BOOST_TEST(w.steps() == "");
+    BOOST_TEST(w.finding() == "owner_changed");
+    BOOST_TEST(w.view().blocked);
+    const auto change = policy::changed_owner({.owner = "web-02"}, w.stored);
+    BOOST_TEST_REQUIRE(change.has_value());
+    BOOST_TEST(
+        change->sentence() ==
+        "owner changed: web-01 → web-02; this creates 1 user again and leaves the old one on the platform");
+    BOOST_TEST(!policy::changed_owner({.owner = "web-01"}, w.stored));
+    w.options.accept_loss = true;
+    BOOST_TEST(w.steps() == "issue web");
 }
 
 BOOST_AUTO_TEST_CASE(the_instance)

@@ -289,7 +289,8 @@ public:
 
     io::task<deploy::proof_answer> ask(deploy::proof_request request) override
     {
-        if (refusals-- > 0) co_return deploy::proof_answer{deploy::proof_verdict::not_authorized, "not yet"};
+        if (refusals-- > 0)
+            co_return deploy::proof_answer{deploy::proof_verdict::group_not_granted, "not yet"};
         const auto key = crypto::private_key::from_pem(request.key_pem.view());
         for (const auto& [id, other] : of_generation)
             if (key && policy::generation_id(key->fingerprint()) == id)
