@@ -1,72 +1,87 @@
 #include "policy/action.hpp"
 
+#include <array>
+#include <cstddef>
+
 namespace policy {
+namespace {
+
+// What a step asks of the platform.
+enum class use { none, reads, creates, deletes };
+
+constexpr const char* renewal = nullptr;  // "create", or "rotate" where there is a certificate already
+
+struct traits {
+    action_kind kind;
+    const char* word;  // of the contract; empty: bookkeeping
+    use platform = use::none;
+    attempt failure = attempt::step;
+};
+
+constexpr std::array<traits, 21> table = {{
+    {action_kind::onboard, "onboard", use::creates},
+    {action_kind::remember_instance, ""},
+    {action_kind::forget_instance, ""},
+    {action_kind::issue, renewal, use::creates},
+    {action_kind::submit, renewal, use::creates},
+    {action_kind::adopt, "adopt"},
+    {action_kind::discard, renewal},
+    {action_kind::abandon, renewal},
+    {action_kind::disown, renewal},
+    {action_kind::mark_missing, renewal},
+    {action_kind::collect, "publish", use::reads},
+    {action_kind::verify, "publish"},
+    {action_kind::publish, "publish"},
+    {action_kind::deploy, "deploy", use::none, attempt::hooks},
+    {action_kind::delete_before_replace, renewal, use::deletes},
+    {action_kind::retire, "retire", use::deletes, attempt::clearing},
+    {action_kind::retire_surplus, "retire", use::deletes, attempt::clearing},
+    {action_kind::mark_unwanted, "remove"},
+    {action_kind::mark_wanted, ""},
+    {action_kind::remove, "remove", use::deletes},
+    {action_kind::forget, "remove"},
+}};
+
+constexpr bool is_in_order()
+{
+    for (std::size_t i = 0; i < table.size(); ++i)
+        if (table[i].kind != static_cast<action_kind>(i)) return false;
+    return true;
+}
+static_assert(is_in_order());
+
+constexpr const traits& of(action_kind kind)
+{
+    return table[static_cast<std::size_t>(kind)];
+}
+
+}  // namespace
 
 bool needs_platform(action_kind kind) noexcept
 {
-    switch (kind) {
-        case action_kind::onboard:
-        case action_kind::issue:
-        case action_kind::submit:
-        case action_kind::collect:
-        case action_kind::delete_before_replace:
-        case action_kind::retire:
-        case action_kind::retire_surplus:
-        case action_kind::remove:
-            return true;
-        default:
-            return false;
-    }
+    return of(kind).platform != use::none;
+}
+
+bool changes_platform(action_kind kind) noexcept
+{
+    return of(kind).platform == use::creates || deletes(kind);
 }
 
 bool deletes(action_kind kind) noexcept
 {
-    return kind == action_kind::delete_before_replace || kind == action_kind::retire ||
-           kind == action_kind::retire_surplus || kind == action_kind::remove;
+    return of(kind).platform == use::deletes;
 }
 
 attempt attempt_of(action_kind kind) noexcept
 {
-    if (kind == action_kind::deploy) return attempt::hooks;
-    const bool clears = kind == action_kind::retire || kind == action_kind::retire_surplus;
-    return clears ? attempt::clearing : attempt::step;
+    return of(kind).failure;
 }
 
 const char* contract_word(const action& a) noexcept
 {
-    switch (a.kind) {
-        case action_kind::onboard:
-            return "onboard";
-        case action_kind::issue:
-        case action_kind::submit:
-        case action_kind::delete_before_replace:
-            return a.replaces ? "rotate" : "create";
-        case action_kind::adopt:
-            return "adopt";
-        case action_kind::collect:
-        case action_kind::verify:
-        case action_kind::publish:
-            return "publish";
-        case action_kind::deploy:
-            return "deploy";
-        case action_kind::retire:
-        case action_kind::retire_surplus:
-            return "retire";
-        case action_kind::mark_unwanted:
-        case action_kind::remove:
-        case action_kind::forget:
-            return "remove";
-        case action_kind::discard:
-        case action_kind::abandon:
-        case action_kind::mark_missing:
-        case action_kind::disown:
-            return a.replaces ? "rotate" : "create";
-        case action_kind::remember_instance:
-        case action_kind::forget_instance:
-        case action_kind::mark_wanted:
-            return "";
-    }
-    return "";
+    const auto* word = of(a.kind).word;
+    if (word != renewal) return word;
+    return a.replaces ? "rotate" : "create";
 }
 
 }  // namespace policy

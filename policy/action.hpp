@@ -50,6 +50,9 @@ struct action {
 // True for what talks to the platform: sends nothing while its exposure is unknown, cloned or in an incident.
 bool needs_platform(action_kind) noexcept;
 
+// True for what asks the platform to create or delete something.
+bool changes_platform(action_kind) noexcept;
+
 // True for what deletes a user on the platform.
 bool deletes(action_kind) noexcept;
 

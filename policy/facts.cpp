@@ -6,6 +6,48 @@
 #include <tuple>
 
 namespace policy {
+
+namespace {
+
+exposure_index roster_of(const desired_exposure& exposure, const observed_exposure* seen)
+{
+    exposure_index r{.wanted = &exposure};
+    for (const auto& user : exposure.users)
+        r.users.emplace(user.name, &user);
+    if (!seen) return r;
+    for (const auto& user : seen->users) {
+        r.by_id.emplace(user.id, &user);
+        if (user.mark) r.by_key.emplace(user.mark->key, &user);
+    }
+    return r;
+}
+
+}  // namespace
+
+user_index::user_index(const desired_state& d, const observed_state& o, const stored_state& s)
+    : desired(d), observed(o), stored(s)
+{
+    for (const auto& exposure : desired.exposures) {
+        const auto seen = observed.exposures.find(exposure.name);
+        exposures_.emplace(exposure.name,
+                           roster_of(exposure, seen == observed.exposures.end() ? nullptr : &seen->second));
+    }
+}
+
+const exposure_index& user_index::of(const std::string& exposure) const
+{
+    static const exposure_index none;
+    const auto found = exposures_.find(exposure);
+    return found == exposures_.end() ? none : found->second;
+}
+
+const desired_user* user_index::wanted(const user_name& name) const
+{
+    const auto& users = of(name.exposure).users;
+    const auto found = users.find(name.user);
+    return found == users.end() ? nullptr : found->second;
+}
+
 facts join(const user_index& all, const user_name& name, instant now, plan_options options)
 {
     const auto& listing = all.of(name.exposure);
@@ -94,6 +136,32 @@ bool may_show_up(const facts& f, const generation& g)
 bool is_left_over(const facts& f, const generation& g) noexcept
 {
     return &g != f.current && &g != f.pending;
+}
+
+finding act(const facts& f, action_kind kind, reason why, std::string sentence, const generation* g)
+{
+    return {.why = why,
+            .sentence = sentence,
+            .act = action{.kind = kind,
+                          .name = name_of(f),
+                          .why = why,
+                          .sentence = sentence,
+                          .generation = g ? g->id : "",
+                          .remote_id = {},
+                          .replaces = f.current != nullptr},
+            .until = std::nullopt};
+}
+
+finding wait(reason why, std::string sentence, std::optional<instant> until)
+{
+    return {.why = why, .sentence = std::move(sentence), .act = std::nullopt, .until = until};
+}
+
+finding block(reason why, std::string sentence)
+{
+    auto found = wait(why, std::move(sentence), std::nullopt);
+    found.blocked = true;
+    return found;
 }
 
 }  // namespace policy

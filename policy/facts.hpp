@@ -1,16 +1,46 @@
 #pragma once
 
+#include "policy/desired.hpp"
+#include "policy/observed.hpp"
 #include "policy/plan.hpp"
-#include "policy/user_index.hpp"
+#include "policy/stored.hpp"
 
 #include <algorithm>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <vector>
 
 // All that is known of one user at one instant, joined from the three worlds, for the checks to look at.
 
 namespace policy {
+
+// The three worlds of one plan, and where in them a name, an id or a key is found: a thousand users are
+// joined without a thousand searches. Points into the worlds, which must outlive it.
+struct exposure_index {
+    const desired_exposure* wanted = nullptr;  // null: the file names no such exposure
+    std::unordered_map<std::string_view, const desired_user*> users;
+    std::unordered_map<std::string_view, const remote_user*> by_id;
+    std::unordered_multimap<std::string_view, const remote_user*> by_key;  // of their marks
+};
+
+class user_index {
+public:
+    user_index(const desired_state&, const observed_state&, const stored_state&);
+
+    // Of an exposure that the file does not name: an empty one.
+    const exposure_index& of(const std::string& exposure) const;
+    // What the file says of the user; null when it does not name it.
+    const desired_user* wanted(const user_name&) const;
+
+    const desired_state& desired;
+    const observed_state& observed;
+    const stored_state& stored;
+
+private:
+    std::unordered_map<std::string_view, exposure_index> exposures_;
+};
 
 struct facts {
     const desired_state& wanted;
@@ -68,5 +98,12 @@ bool may_show_up(const facts&, const generation&);
 
 // A generation that was in use once, or is of no use any more: everything but current and pending.
 bool is_left_over(const facts&, const generation&) noexcept;
+
+// How a rule says what it found. For the rules alone.
+finding act(const facts&, action_kind, reason, std::string sentence, const generation* = nullptr);
+finding wait(reason, std::string sentence, std::optional<instant> until);
+
+// Waits for a person.
+finding block(reason, std::string sentence);
 
 }  // namespace policy

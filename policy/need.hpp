@@ -1,6 +1,9 @@
 #pragma once
 
+#include "policy/desired.hpp"
 #include "policy/facts.hpp"
+#include "policy/naming.hpp"
+#include "policy/stored.hpp"
 
 #include <optional>
 #include <string>
@@ -9,6 +12,16 @@
 // Why a user needs a new certificate.
 
 namespace policy {
+
+// When a certificate is due (contract section 2). Derived, never drawn: the same inputs give the same
+// instant.
+struct rotation_time {
+    instant at;             // rotate_at = expiry - renew_before - spread
+    bool lead_cut = false;  // renew_before was not smaller than the lifetime: a third of it counts instead
+};
+
+rotation_time rotate_at(const certificate_facts&, const lead& renew_before, const std::string& owner,
+                        const user_name&);
 
 // A new generation of this key (SHA-256 of its public key, hex), as the file wants it now.
 generation describe_generation(const std::string& fingerprint, const desired_exposure&, const desired_user&,

@@ -3,8 +3,8 @@
 #include "policy/backoff.hpp"
 #include "policy/checks.hpp"
 #include "policy/dates.hpp"
+#include "policy/facts.hpp"
 #include "policy/gate.hpp"
-#include "policy/user_index.hpp"
 
 #include <set>
 

@@ -19,24 +19,6 @@
 namespace reconcile {
 namespace {
 
-// The platform is asked to change something.
-bool sends_change(policy::action_kind kind)
-{
-    using policy::action_kind;
-    switch (kind) {
-        case action_kind::onboard:
-        case action_kind::issue:
-        case action_kind::submit:
-        case action_kind::delete_before_replace:
-        case action_kind::retire:
-        case action_kind::retire_surplus:
-        case action_kind::remove:
-            return true;
-        default:
-            return false;
-    }
-}
-
 struct fresh_key {
     std::string fingerprint;
     crypto::secret pem;
@@ -136,7 +118,7 @@ void warn_about_dates(const policy::user_name& name, const policy::certificate_f
 io::task<void> executor::perform(policy::action a)
 {
     using policy::action_kind;
-    if (sends_change(a.kind)) {
+    if (policy::changes_platform(a.kind)) {
         auto room = co_await world_.outside().store.make_room();
         const auto whose = a.name.user.empty() ? a.name.exposure : a.name.text();
         if (!room) co_return policy::with_context(whose + ": nothing is sent", room.error());

@@ -3,8 +3,8 @@
 #include "agent/io/async.hpp"
 #include "agent/io/log.hpp"
 #include "policy/backoff.hpp"
+#include "policy/facts.hpp"
 #include "policy/nearest.hpp"
-#include "policy/user_index.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,7 +1,7 @@
 #include "agent/reconcile/world.hpp"
 
 #include "agent/io/async.hpp"
-#include "policy/user_index.hpp"
+#include "policy/facts.hpp"
 
 #include <algorithm>
 

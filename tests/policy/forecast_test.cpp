@@ -1,7 +1,7 @@
 #include "policy/forecast.hpp"
 
+#include "policy/need.hpp"
 #include "policy/plan.hpp"
-#include "policy/rotation.hpp"
 #include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,6 +1,5 @@
-#include "policy/rotation.hpp"
-
 #include "policy/limits.hpp"
+#include "policy/need.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -69,6 +68,13 @@ BOOST_AUTO_TEST_CASE(the_earlier_end_counts)
     const auto whole = policy::rotate_at(c, percent{33}, "web-01", siem).at;
     c.expiration_date = c.not_after + 1h;
     BOOST_TEST((policy::rotate_at(c, percent{33}, "web-01", siem).at == whole));
+    auto before = whole;
+    for (int days = 364; days > 0; --days) {  // an end that moves forward never puts the rotation off
+        c.expiration_date = from + std::chrono::days(days);
+        const auto at = policy::rotate_at(c, percent{33}, "web-01", siem).at;
+        BOOST_TEST((at < before));
+        before = at;
+    }
     c.expiration_date = from + std::chrono::days(30);
     BOOST_TEST((policy::rotate_at(c, percent{33}, "web-01", siem).at < from + std::chrono::days(21)));
     c.expiration_date = from - 1h;  // nothing overflows, and it is due
