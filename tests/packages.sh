@@ -30,6 +30,8 @@ peer_packages=(
     debootstrap             # ... its life in a clean root
     systemd systemd-container  # ... and under a real systemd
     tinyproxy-bin strace
+    chromium                # the status page in a browser
+    python3-icalendar       # the forecast's calendar
     clang                   # libFuzzer, for tests/fuzz/run.sh
 )
 identity_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven nodejs npm 'nginx-light|nginx-core|nginx')

@@ -11,11 +11,16 @@
 #include "agent/service/read_configuration.hpp"
 #include "config/parse.hpp"
 #include "config/values.hpp"
+#include "policy/about.hpp"
 #include "policy/exit_code.hpp"
 #include "policy/nearest.hpp"
+#include "policy/standing.hpp"
 
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/json.hpp>
 
 #include <algorithm>
@@ -80,6 +85,43 @@ policy::failure explained(policy::failure failed)
     return failed;
 }
 
+// Until the daemon's answer is there.
+struct waiting {
+    explicit waiting(boost::asio::io_context& context) : timer(context) {}
+
+    boost::asio::steady_timer timer;
+    bool over = false;
+};
+
+// What each of these users waits for, as the daemon has stored it.
+void say_what_it_waits_for(const policy::desired_state& desired, const boost::json::object& arguments)
+{
+    disk::state_database kept{disk::paths(desired.state_dir)};
+    const auto stored = kept.load();
+    if (!stored) return;
+    const auto* names = arguments.if_contains("names");
+    const bool all = !names || !names->is_array() || names->as_array().empty();
+    const auto now = std::chrono::floor<policy::duration>(std::chrono::system_clock::now());
+    for (const auto& s : policy::standings(desired, *stored, now)) {
+        const auto named = [&](const auto& name) { return name == boost::json::value(s.name.text()); };
+        if (!all && std::ranges::none_of(names->as_array(), named)) continue;
+        const bool in_use = s.state == policy::user_state::valid || s.state == policy::user_state::removing;
+        const auto& sentence = s.last_error.empty() && !in_use ? s.sentence : s.last_error;
+        if (!sentence.empty())
+            std::cerr << "waiting: " << io::printable(policy::about(s.name, sentence)) << "\n";
+    }
+}
+
+io::awaitable<void> report_waits(waiting& w, const policy::desired_state& desired,
+                                 const boost::json::object& arguments)
+{
+    for (auto pause = reconcile::first_wait_report; !w.over; pause = reconcile::wait_report_every) {
+        w.timer.expires_after(pause);
+        const auto [stopped] = co_await w.timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
+        if (!stopped && !w.over) say_what_it_waits_for(desired, arguments);
+    }
+}
+
 // One answer, or none when no daemon runs here.
 policy::result<std::optional<boost::json::object>> ask_daemon(const policy::desired_state& desired,
                                                               const std::string& verb,
@@ -89,14 +131,20 @@ policy::result<std::optional<boost::json::object>> ask_daemon(const policy::desi
     using answer = policy::result<std::optional<boost::json::object>>;
     answer got = policy::failure{};
     boost::asio::io_context context{1};
+    waiting w(context);
+    const auto rethrow = [](std::exception_ptr bug) {
+        if (bug) std::rethrow_exception(bug);
+    };
     boost::asio::co_spawn(
         context,
         [&]() -> io::awaitable<void> {
             got = co_await service::ask_daemon(disk::paths(desired.state_dir), verb, arguments, timeout);
+            w.over = true;
+            w.timer.cancel();
         },
-        [](std::exception_ptr bug) {
-            if (bug) std::rethrow_exception(bug);
-        });
+        rethrow);
+    if (verb != "login" && verb != "logout")
+        boost::asio::co_spawn(context, report_waits(w, desired, arguments), rethrow);
     context.run();
     return got;
 }

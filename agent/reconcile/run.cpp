@@ -16,7 +16,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t parallel_exposures = 64;
-constexpr auto wait_report_every = std::chrono::minutes(1);
 
 // A person asks: what waits for its time is tried now.
 io::awaitable<void> forget_backoffs(world& w, std::string exposure, std::set<policy::user_name> only)
@@ -84,18 +83,18 @@ std::string did_you_mean(const world& w, const policy::user_name& name)
     return meant.empty() ? "" : "; did you mean " + meant + "?";
 }
 
-// A person who waits for minutes is told what for, once a minute.
+// A person who waits is told what for.
 class wait_reporter {
 public:
     wait_reporter(std::string exposure, policy::instant start)
-        : exposure_(std::move(exposure)), told_at_(start)
+        : exposure_(std::move(exposure)), tell_at_(start + first_wait_report)
     {
     }
 
     void report(const pass_outcome& last, const std::set<policy::user_name>& only, policy::instant now)
     {
-        if (now - told_at_ < wait_report_every) return;
-        told_at_ = now;
+        if (now < tell_at_) return;
+        tell_at_ = now + wait_report_every;
         if (last.observe_failed)
             return io::log(io::severity::info, "waiting: " + last.observe_failed->context);
         for (const auto& view : last.plan.users)
@@ -107,7 +106,7 @@ public:
 
 private:
     std::string exposure_;
-    policy::instant told_at_;
+    policy::instant tell_at_;
 };
 
 void tell(report& into, world& w, const std::string& exposure, const pass_outcome& last,

@@ -3,6 +3,7 @@
 #include "agent/reconcile/pass.hpp"
 #include "agent/reconcile/report.hpp"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <set>
@@ -14,6 +15,10 @@ namespace reconcile {
 
 // Takes an exposure for as long as what it returns lives: others work on it, too.
 using exposure_guard = std::function<io::awaitable<std::shared_ptr<void>>(std::string exposure)>;
+
+// What it waits for is said after this time, and again every so often.
+inline constexpr std::chrono::seconds first_wait_report{10};
+inline constexpr std::chrono::seconds wait_report_every{60};
 
 struct run_options {
     policy::plan_options plan;

@@ -9,12 +9,14 @@
 #include "agent/service/login_watch.hpp"
 #include "agent/service/notifier.hpp"
 #include "policy/about.hpp"
+#include "policy/dates.hpp"
 #include "policy/exit_code.hpp"
 #include "policy/requests.hpp"
 
 #include <boost/json.hpp>
 
 #include <algorithm>
+#include <map>
 
 namespace service {
 namespace {
@@ -87,6 +89,32 @@ object answer_of(const reconcile::report& report)
             {"exit", reconcile::exit_code(report)},
             {"users", std::move(users)},
             {"messages", std::move(messages)}};
+}
+
+std::map<policy::user_name, std::string> generations_in_use(const policy::stored_state& stored,
+                                                            const std::set<policy::user_name>& names)
+{
+    std::map<policy::user_name, std::string> found;
+    for (const auto& name : names)
+        if (const auto user = stored.users.find(name); user != stored.users.end())
+            found[name] = user->second.current;
+    return found;
+}
+
+// "logs/siem: certificate 1f3c in use, valid until 2027-…; hooks succeeded"; empty: it is the one as before.
+std::string new_certificate(const reconcile::world& world, const policy::user_name& name,
+                            const std::map<policy::user_name, std::string>& before)
+{
+    const auto user = world.stored().users.find(name);
+    if (user == world.stored().users.end()) return {};
+    const auto* g = user->second.find(user->second.current);
+    const auto old = before.find(name);
+    if (!g || !g->certificate || (old != before.end() && old->second == g->id)) return {};
+    const auto* want = world.wanted(name);
+    std::string text = name.text() + ": certificate " + g->certificate->serial + " in use, valid until " +
+                       policy::format_utc(g->certificate->expiry());
+    if (!g->deployed_at) return text + "; hooks have not succeeded yet";
+    return text + (want && want->hooks.empty() ? "; no hooks configured" : "; hooks succeeded");
 }
 
 // Who called the verb: a person, or a timer's unit.
@@ -171,8 +199,14 @@ io::awaitable<object> operations::rotate(object arguments)
         co_await ask(std::move(exposure), unasked, retire_now, from, failed);
         co_return held;
     };
+    const auto before = generations_in_use(app_.world().stored(), only);
     auto answer = co_await converge(only, std::move(arguments), guard);
     if (failed) co_return service::answer_of(*failed);
+    auto& messages = answer["messages"].as_array();
+    auto first = messages.begin();
+    for (const auto& name : only)
+        if (const auto told = new_certificate(app_.world(), name, before); !told.empty())
+            first = messages.insert(first, boost::json::value(told)) + 1;
     co_return answer;
 }
 

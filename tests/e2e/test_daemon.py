@@ -417,9 +417,19 @@ class SocketTest(DaemonCase):
 
     def test_rotate_is_handed_over(self):
         before = self.web.published("one").generation
-        self.web.run("rotate", "logs/one", expect=0)
+        said = self.web.run("rotate", "logs/one", expect=0).stdout
         self.assertNotEqual(self.web.published("one").generation, before)
         self.assertIsNone(self.daemon.poll())
+        now = self.web.status("logs/one")
+        self.assertEqual(said, f"logs/one: certificate {now['serial']} in use, valid until {now['not_after']}; "
+                               "no hooks configured\n1 of 1 user up to date\n")
+
+    def test_what_a_command_waits_for_is_said(self):
+        """Off a terminal too, and long before the time that it may take."""
+        self.platform.behave(exposure={"ready_delay_ms": 3_600_000})
+        self.addCleanup(self.platform.behave, exposure={"ready_delay_ms": 0})
+        said = self.web.run("rotate", "--timeout", "12s", "logs/one", expect=1).stderr
+        self.assertIn("waiting: logs/one: a new certificate is being issued\n", said)
 
     def test_reading_verbs_use_the_daemons_token(self):
         since = len(self.platform.requests("token"))
