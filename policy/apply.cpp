@@ -277,6 +277,7 @@ struct exposure_change {
     }
     void operator()(const event::instance_forgotten&) const { exposure.where.instance_id.clear(); }
     void operator()(const event::group_fields_accepted& e) const { exposure.group_fields = e.fields; }
+    void operator()(const event::users_listed& e) const { exposure.listed_at = e.at; }
     void operator()(const event::exposure_failed& e) const
     {
         exposure.failure = remember(exposure.failure, e.what, e.of, std::nullopt, now);

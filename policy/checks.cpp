@@ -118,7 +118,7 @@ std::optional<finding> pending_without_key(const facts& f)
 // nothing of it, whatever the record says: it may have been restored from a backup.
 finding give_up(const facts& f, const generation& g, std::string sentence)
 {
-    const bool asked = f.seen && !f.seen->cut_off && f.seen->instances.size() == 1 &&
+    const bool asked = f.seen && f.seen->is_complete() && f.seen->instances.size() == 1 &&
                        f.seen->instances.front().status == remote_status::ready;
     const bool unknown = asked && !g.submitted_at && users_with_key(f, g).empty();
     return act(f, unknown ? action_kind::discard : action_kind::abandon, reason::outdated,
@@ -149,7 +149,7 @@ std::optional<finding> pending_unknown(const facts& f)
     const bool sent = g.submitted_at && !g.answered;
     if (sent) {
         const auto settled = *g.submitted_at + f.wanted.reconcile.settle;
-        if (!f.seen || f.seen->looked_at < settled || f.seen->cut_off) {
+        if (!f.seen || f.seen->looked_at < settled || !f.seen->is_complete()) {
             auto found = wait(reason::waiting_settle, "no answer to its creation; looking for it in the list",
                               std::max(settled, f.now + duration(1)));
             found.polls = true;

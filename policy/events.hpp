@@ -181,6 +181,9 @@ struct instance_forgotten {};
 struct group_fields_accepted {  // a POST with these names of the members was accepted
     group_fields fields;
 };
+struct users_listed {
+    instant at;
+};
 struct exposure_failed {
     failure what;
     std::string of;  // what the failure is remembered of: the observation, or the address
@@ -190,10 +193,10 @@ struct exposure_recovered {};
 
 }  // namespace event
 
-using exposure_event =
-    std::variant<event::onboarding, event::onboarding_not_sent, event::instance_found,
-                 event::instance_forgotten, event::group_fields_accepted, event::exposure_failed,
-                 event::retry_exposure, event::exposure_recovered, event::blocked, event::unblocked>;
+using exposure_event = std::variant<event::onboarding, event::onboarding_not_sent, event::instance_found,
+                                    event::instance_forgotten, event::group_fields_accepted,
+                                    event::users_listed, event::exposure_failed, event::retry_exposure,
+                                    event::exposure_recovered, event::blocked, event::unblocked>;
 
 stored_exposure apply(stored_exposure, const exposure_event&, instant now);
 bool must_be_stored(const exposure_event&) noexcept;

@@ -39,7 +39,6 @@ class virtual_platform {
 public:
     virtual_platform(const desired_state& desired, const stored_state& stored)
     {
-        state_.clock_ahead = duration(0);
         for (const auto& exposure : desired.exposures)
             add(exposure, stored);
         for (const auto& [name, user] : stored.users)

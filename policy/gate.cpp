@@ -136,32 +136,64 @@ stored_exposure record_of(const desired_exposure& exposure, const stored_state& 
     return same || !kept->second.unreadable.empty() ? kept->second : stored_exposure{};
 }
 
-}  // namespace
-
-std::optional<gate> host_guard(const observed_state& observed, const stored_state& stored)
+std::optional<gate> clone_guard(const stored_state& stored)
 {
-    if (stored.cloned) {
-        auto g = closed(reason::cloned,
-                        "the state directory comes from another machine; once that one is gone, run: "
-                        "exposure-agent takeover",
-                        true);
-        g.shut = true;
-        return g;
-    }
-    const auto skew = observed.clock_ahead.value_or(duration(0));
-    if (std::chrono::abs(skew) <= limits::clock_skew) return std::nullopt;
-    auto g = closed(reason::clock_wrong,
-                    "this clock is " + format_duration(std::chrono::abs(skew)) +
-                        (skew > duration(0) ? " ahead of" : " behind") + " the platform's; set the time",
+    if (!stored.cloned) return std::nullopt;
+    auto g = closed(reason::cloned,
+                    "the state directory comes from another machine; once that one is gone, run: "
+                    "exposure-agent takeover",
                     true);
     g.shut = true;
     return g;
 }
 
+bool is_wrong(duration skew)
+{
+    return std::chrono::abs(skew) > limits::clock_skew;
+}
+
+gate clock_wrong(duration skew)
+{
+    auto g = closed(reason::clock_wrong,
+                    "this host's clock is " + format_duration(std::chrono::abs(skew)) +
+                        (skew > duration(0) ? " ahead of" : " behind") +
+                        " the platform's; correct whichever is wrong",
+                    true);
+    g.shut = true;
+    return g;
+}
+
+// Each platform has a clock of its own: a wrong one stops its own exposures alone.
+std::optional<gate> clock_guard(const std::string& base_url, const observed_state& observed)
+{
+    const auto known = observed.clock_ahead.find(base_url);
+    if (known == observed.clock_ahead.end() || !is_wrong(known->second)) return std::nullopt;
+    return clock_wrong(known->second);
+}
+
+}  // namespace
+
+std::optional<gate> guard_of(const stored_user& user, const observed_state& observed,
+                             const stored_state& stored)
+{
+    if (auto guard = clone_guard(stored)) return guard;
+    const auto& clocks = observed.clock_ahead;
+    // a platform that has not answered yet: this clock is wrong when every other one says so
+    const bool all_wrong = !clocks.empty() && std::ranges::all_of(clocks, [](const auto& clock) {
+        return is_wrong(clock.second);
+    });
+    for (const auto& g : user.generations) {
+        if (auto guard = clock_guard(g.where.base_url, observed)) return guard;
+        if (all_wrong && !clocks.contains(g.where.base_url)) return clock_wrong(clocks.begin()->second);
+    }
+    return std::nullopt;
+}
+
 gate gate_of(const desired_exposure& exposure, const observed_state& observed, const stored_state& stored,
              duration settle, instant now, const plan_options& options)
 {
-    if (auto guard = host_guard(observed, stored)) return *guard;
+    if (auto guard = clone_guard(stored)) return *guard;
+    if (auto guard = clock_guard(exposure.base_url, observed)) return *guard;
     const auto seen = observed.exposures.find(exposure.name);
     if (seen == observed.exposures.end()) return closed(reason::unreachable, "it was not looked at", false);
     if (seen->second.error) return closed(reason::unreachable, seen->second.error->context, false);

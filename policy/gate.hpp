@@ -26,8 +26,9 @@ struct gate {
     bool open() const { return why == reason::healthy; }
 };
 
-// The guards of this host: a cloned state directory, a wrong clock. nullopt: neither.
-std::optional<gate> host_guard(const observed_state&, const stored_state&);
+// What shuts everything about a user whose exposure is not asked: a cloned state directory, a clock that
+// disagrees with the platform where the user lives. nullopt: neither.
+std::optional<gate> guard_of(const stored_user&, const observed_state&, const stored_state&);
 
 gate gate_of(const desired_exposure&, const observed_state&, const stored_state&, duration settle,
              instant now, const plan_options&);

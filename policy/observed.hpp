@@ -47,19 +47,24 @@ struct remote_user {
 
 // One exposure as it answered. A failure leaves the rest empty and says nothing about absence.
 struct observed_exposure {
-    instant looked_at;                        // when the list was asked for
+    instant looked_at;                        // when it was asked
     std::optional<failure> error;             // the look failed: nothing of this exposure is known
     std::vector<remote_instance> instances;   // zero or one; more is an incident
     std::vector<remote_user> users;           // of the one instance
     std::set<std::string> confirmed_missing;  // known ids that the list lacks and whose single read says 404
-    bool cut_off = false;                     // signs of paging: the list is not believed where it is silent
+    std::set<std::string> inconsistent;       // known ids that the list has and whose single read says 404
+    bool listed = true;    // false: known users were read by id, and nothing else was asked
+    bool cut_off = false;  // signs of paging: the list lacks users
+
+    // A user that is not shown is not there.
+    bool is_complete() const noexcept { return listed && !cut_off; }
 
     bool operator==(const observed_exposure&) const = default;
 };
 
 struct observed_state {
     std::map<std::string, observed_exposure> exposures;  // by name in the configuration
-    std::optional<duration> clock_ahead;                 // our clock minus the platform's Date header
+    std::map<std::string, duration> clock_ahead;  // our clock minus the platform's Date header, by base_url
 };
 
 }  // namespace policy

@@ -44,20 +44,20 @@ private:
         if (g.act) result_.actions.push_back(*g.act);
         for (const auto& user : exposure.users)
             plan_user({exposure.name, user.name}, g);
-        const auto guard = host_guard(observed_, stored_).value_or(gate{});
         for (const auto& [name, user] : stored_.users)
             if (name.exposure == exposure.name && !all_.wanted(name))
-                plan_user(name, lives_elsewhere(user, exposure) ? guard : g);
+                plan_user(name, lives_elsewhere(user, exposure) ? guard(user) : g);
         collect_unmanaged(exposure);
     }
 
     // Users of exposures that the file does not name any more: their records say where they live.
     void plan_removed_exposures()
     {
-        const auto guard = host_guard(observed_, stored_).value_or(gate{});
         for (const auto& [name, user] : stored_.users)
-            if (!all_.of(name.exposure).wanted) plan_user(name, guard);
+            if (!all_.of(name.exposure).wanted) plan_user(name, guard(user));
     }
+
+    gate guard(const stored_user& user) const { return guard_of(user, observed_, stored_).value_or(gate{}); }
 
     void plan_user(const user_name& name, const gate& g)
     {

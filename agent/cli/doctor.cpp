@@ -7,7 +7,7 @@
 #include "agent/disk/state_database.hpp"
 #include "agent/io/proxy.hpp"
 #include "agent/io/url.hpp"
-#include "agent/reconcile/look.hpp"
+#include "agent/reconcile/observe.hpp"
 #include "policy/dates.hpp"
 #include "policy/exit_code.hpp"
 #include "policy/limits.hpp"

@@ -3,7 +3,7 @@
 #include "agent/cli/verbs.hpp"
 #include "agent/io/async.hpp"
 #include "agent/io/log_format.hpp"
-#include "agent/reconcile/look.hpp"
+#include "agent/reconcile/observe.hpp"
 #include "crypto/certificate.hpp"
 #include "policy/about.hpp"
 #include "policy/dates.hpp"
@@ -128,7 +128,10 @@ struct listing {
 io::task<listing> list_users(service::application& app, policy::desired_exposure exposure)
 {
     listing found{.exposure = exposure};
-    const auto seen = co_await reconcile::look(app.api(), exposure, {}, app.clock().now());
+    const policy::inquiry everybody{.others = true};
+    const std::string any_owner;
+    const auto seen =
+        co_await reconcile::observe(app.api(), exposure, everybody, any_owner, app.clock().now());
     if (seen.error) co_return *seen.error;
     if (seen.instances.empty()) co_return found;
     found.instance = seen.instances.front().id;

@@ -4,7 +4,7 @@
 #include "agent/io/crash_point.hpp"
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
-#include "agent/reconcile/look.hpp"
+#include "agent/reconcile/observe.hpp"
 #include "crypto/certificate.hpp"
 #include "crypto/csr.hpp"
 #include "crypto/digest.hpp"

@@ -3,7 +3,7 @@
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
 #include "agent/reconcile/execute.hpp"
-#include "agent/reconcile/look.hpp"
+#include "agent/reconcile/observe.hpp"
 #include "crypto/certificate.hpp"
 #include "policy/facts.hpp"
 
@@ -151,11 +151,12 @@ io::task<void> executor::delete_all_of(const policy::action& a, policy::generati
     co_return policy::result<void>();
 }
 
-// The look of this pass is enough for a user that it showed: the plan has judged its marker.
+// The list of this pass is enough for a user that it showed: the plan has judged its marker and seen its
+// doubles.
 io::task<void> executor::delete_user_of(const policy::action& a, policy::generation g)
 {
     const auto seen = world_.observed().exposures.find(a.name.exposure);
-    const bool shown = seen != world_.observed().exposures.end() &&
+    const bool shown = seen != world_.observed().exposures.end() && seen->second.listed &&
                        std::ranges::find(seen->second.users, g.remote_id, &policy::remote_user::id) !=
                            seen->second.users.end();
     if (!shown) co_return co_await delete_all_of(a, g);

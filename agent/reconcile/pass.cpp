@@ -3,7 +3,7 @@
 #include "agent/io/async.hpp"
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
-#include "agent/reconcile/look.hpp"
+#include "agent/reconcile/observe.hpp"
 #include "policy/about.hpp"
 #include "policy/backoff.hpp"
 #include "policy/fingerprint.hpp"
@@ -58,6 +58,7 @@ exposure_pass::exposure_pass(world& w, std::string exposure, step_listener liste
 io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
 {
     pass_outcome outcome;
+    listed_at_.reset();
     co_await world_.inspect_outputs(exposure_);
     co_await follow_entries();
     outcome.observe_failed = co_await look_again(options);
@@ -74,6 +75,7 @@ io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
         outcome.plan = plan(options);
     }
     co_await keep_conclusions(outcome.plan);
+    co_await remember_list();
     if (outcome.acted) poll_ = 0ms;
     outcome.soon = next_look(outcome, onboarding, options);
     co_return outcome;
@@ -108,13 +110,23 @@ io::awaitable<void> exposure_pass::follow_entries()
 io::awaitable<std::optional<policy::failure>> exposure_pass::look_again(const pass_options& options)
 {
     const auto* exposure = world_.exposure(exposure_);
-    if (!exposure) co_return std::nullopt;
+    if (!exposure) {
+        note_clocks(world_, exposure_);
+        co_return std::nullopt;
+    }
     const auto wanted = *exposure;
-    auto seen = co_await look(world_.outside().api, wanted, known_ids(world_.stored(), wanted),
-                              world_.outside().clock.now());
-    world_.observed().clock_ahead = world_.outside().api.clock_ahead(address_of(wanted));
+    const auto now = world_.outside().clock.now();
+    auto asked = policy::inquiry_of(*world_.desired_for(exposure_), wanted, world_.stored(), now);
+    asked.list = asked.list || options.plan.accept_loss;
+    const auto owner = world_.stored().owner;
+    auto seen = co_await observe(world_.outside().api, wanted, asked, owner, now);
+    note_clocks(world_, exposure_);
     const auto failed = seen.error;
     const bool has_instance = !seen.instances.empty();
+    for (const auto& id : seen.inconsistent)
+        io::log(io::severity::warning, io::events::request_failed, {exposure_},
+                "exposure " + exposure_ + ": the platform lists user " + id +
+                    " but answers 404 to its single read; nothing is changed");
     world_.observed().exposures[exposure_] = std::move(seen);
     if (failed) {
         const std::string what = of_look;
@@ -124,6 +136,7 @@ io::awaitable<std::optional<policy::failure>> exposure_pass::look_again(const pa
         co_await forget_failure(has_instance);
         co_await keep_observations();
     }
+    if (!failed && has_instance && asked.due) listed_at_ = now;
     co_return failed;
 }
 
@@ -152,6 +165,18 @@ io::awaitable<void> exposure_pass::remember_exposure(policy::failure failed, std
         io::log(io::severity::warning, io::events::request_failed, {exposure_}, failed.context);
     policy::exposure_event happened = policy::event::exposure_failed{failed, what};
     if (auto saved = co_await world_.record(exposure, std::move(happened)); !saved)
+        io::log(io::severity::error, saved.error().context);
+}
+
+// So that the next pass, of whichever process, need not list again. Last in the pass: what the list showed
+// has been acted on.
+io::awaitable<void> exposure_pass::remember_list()
+{
+    if (!listed_at_) co_return;
+    const auto& exposure = *world_.exposure(exposure_);
+    if (!world_.exposure_record(exposure).unreadable.empty()) co_return;
+    policy::exposure_event listed = policy::event::users_listed{*listed_at_};
+    if (auto saved = co_await world_.record(exposure, std::move(listed)); !saved)
         io::log(io::severity::error, saved.error().context);
 }
 

@@ -54,6 +54,7 @@ private:
     io::awaitable<std::optional<policy::failure>> look_again(const pass_options&);
     io::awaitable<void> remember_exposure(policy::failure, std::string what, pass_options);
     io::awaitable<void> forget_failure(bool has_instance);
+    io::awaitable<void> remember_list();
     io::awaitable<void> perform_all(std::vector<policy::action>, pass_options);
     io::awaitable<void> perform_in_order(std::vector<policy::action>, pass_options);
     io::awaitable<void> remember_failure(policy::action, policy::failure, pass_options);
@@ -68,6 +69,7 @@ private:
     std::map<policy::user_name, int> attempts_;
     std::map<policy::user_name, std::string> failed_;
     int look_attempts_ = 0;
+    std::optional<policy::instant> listed_at_;  // in this pass, and worth remembering
     std::chrono::milliseconds poll_{0};
 };
 

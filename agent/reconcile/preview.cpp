@@ -1,7 +1,7 @@
 #include "agent/reconcile/preview.hpp"
 
 #include "agent/io/async.hpp"
-#include "agent/reconcile/look.hpp"
+#include "agent/reconcile/observe.hpp"
 #include "policy/backoff.hpp"
 
 #include <algorithm>
@@ -17,14 +17,17 @@ io::awaitable<void> look_everywhere(world& w, preview& into)
     co_await io::for_each_parallel(
         parallel_exposures, exposures.size(), [&](std::size_t i) -> io::awaitable<void> {
             const auto& exposure = exposures[i];
-            auto seen = co_await look(w.outside().api, exposure, known_ids(w.stored(), exposure),
-                                      w.outside().clock.now());
+            const auto now = w.outside().clock.now();
+            auto asked = policy::inquiry_of(w.desired(), exposure, w.stored(), now);
+            asked.list = asked.others = true;  // unmanaged users are shown as well
+            const auto owner = w.stored().owner;
+            auto seen = co_await observe(w.outside().api, exposure, asked, owner, now);
             if (seen.error)
                 into.unreached.emplace(exposure.name, *seen.error);
             else
                 ++into.reach.reached;
             w.observed().exposures[exposure.name] = std::move(seen);
-            w.observed().clock_ahead = w.outside().api.clock_ahead(address_of(exposure));
+            note_clocks(w, exposure.name);
         });
     into.reach.exposures = into.unreached;
 }

@@ -5,7 +5,7 @@
 #include "agent/io/log.hpp"
 #include "agent/io/log_events.hpp"
 #include "agent/platform/oauth.hpp"
-#include "agent/reconcile/look.hpp"
+#include "agent/reconcile/observe.hpp"
 #include "agent/service/login_watch.hpp"
 #include "agent/service/notifier.hpp"
 #include "policy/about.hpp"

@@ -22,7 +22,7 @@ STEPS = "1000000"
 # Name, a piece of policy/*.cpp that stands there once (blanks and line ends do not count), and what replaces it.
 MUTANTS = [
     ("resend-at-once: a POST without an answer is repeated before the settle time",
-     "if (!f.seen || f.seen->looked_at < settled || f.seen->cut_off)", "if (!f.seen)"),
+     "if (!f.seen || f.seen->looked_at < settled || !f.seen->is_complete())", "if (!f.seen)"),
     ("foreign-owner: users with another owner's marker count as ours when they carry our key",
      "if (it->second->mark->owner == f.owner && it->second->mark->name == f.have->name &&",
      "if (it->second->mark->name == f.have->name &&"),
@@ -38,7 +38,7 @@ MUTANTS = [
     ("drop-sent-keys: a key whose request was sent is dropped when the file changes",
      "unknown ? action_kind::discard : action_kind::abandon", "true ? action_kind::discard : action_kind::abandon"),
     ("no-clone-guard: a copied state directory acts",
-     "if (stored.cloned) {", "if (false) {"),
+     "if (!stored.cloned) return std::nullopt;", "return std::nullopt;"),
     ("empty-is-absent: a known instance that is not listed is created again",
      "!known.empty() && (seen.instances.empty() || seen.instances.front().id != known)",
      "!known.empty() && !seen.instances.empty() && seen.instances.front().id != known"),

@@ -65,18 +65,56 @@ BOOST_AUTO_TEST_CASE(a_wrong_clock_does_nothing_at_all)
     for (const auto skew : {policy::duration(301s), policy::duration(-301s)}) {
         policy_world w;
         busy(w);
-        w.observed.clock_ahead = skew;
+        w.clock_ahead() = skew;
         BOOST_TEST(gate(w) == "clock_wrong, blocked");
         BOOST_TEST(w.steps() == "");
     }
     policy_world w;
     w.want();
     for (const auto skew : {policy::duration(300s), policy::duration(-300s)}) {
-        w.observed.clock_ahead = skew;
+        w.clock_ahead() = skew;
         BOOST_TEST(w.steps() == "issue web");
     }
-    w.observed.clock_ahead.reset();
+    w.observed.clock_ahead.clear();
     BOOST_TEST(w.steps() == "issue web");
+}
+
+BOOST_AUTO_TEST_CASE(a_wrong_clock_of_one_platform_stops_its_own_exposures_alone)
+{
+    policy_world w;
+    w.want();
+    auto other = w.exposure();
+    other.name = "more";
+    other.base_url = "https://more.example.com";
+    w.desired.exposures.push_back(other);
+    w.stored.exposures["more"] = w.known();
+    w.stored.exposures["more"].where.base_url = other.base_url;
+    w.observed.exposures["more"] = w.seen();
+    w.observed.clock_ahead[other.base_url] = 1h;
+    BOOST_TEST(gate(w) == "healthy");
+    BOOST_TEST(w.steps() == "issue web");
+    BOOST_TEST(std::string(policy::word_of(w.plan().exposures.at(1).finding)) == "clock_wrong");
+    std::swap(w.clock_ahead(), w.observed.clock_ahead[other.base_url]);
+    BOOST_TEST(gate(w) == "clock_wrong, blocked");
+    BOOST_TEST(w.steps() == "issue web");  // of the other
+}
+
+// Where a user lives counts, not what the file names; a platform that has not answered yet is judged by all.
+BOOST_AUTO_TEST_CASE(a_user_of_a_removed_exposure_goes_by_the_clock_of_its_own_platform)
+{
+    policy_world w;
+    w.in_use();
+    w.have().unwanted_since = w.now - 24h;
+    w.desired.exposures.clear();
+    auto& other = w.observed.clock_ahead["https://more.example.com"];
+    other = 1h;
+    BOOST_TEST(w.steps() == "remove web");
+    w.clock_ahead() = 1h;
+    BOOST_TEST(w.steps() == "");
+    w.observed.clock_ahead.erase("https://les.example.com");
+    BOOST_TEST(w.steps() == "");
+    other = 0s;
+    BOOST_TEST(w.steps() == "remove web");
 }
 
 BOOST_AUTO_TEST_CASE(an_exposure_that_cannot_be_looked_at_gets_what_the_disk_alone_decides)
@@ -269,7 +307,7 @@ BOOST_AUTO_TEST_CASE(a_user_of_another_tenant_is_removed_whatever_todays_is_like
     w.seen().instances.clear();
     w.seen().users.clear();
     BOOST_TEST(w.steps() == "remove web");
-    w.observed.clock_ahead = 1h;
+    w.clock_ahead() = 1h;
     BOOST_TEST(w.steps() == "");
 }
 
@@ -342,7 +380,7 @@ BOOST_AUTO_TEST_CASE(users_of_an_exposure_that_left_the_file_are_removed)
     w.stored.cloned = true;
     BOOST_TEST(w.steps() == "");
     w.stored.cloned = false;
-    w.observed.clock_ahead = 1h;
+    w.clock_ahead() = 1h;
     BOOST_TEST(w.steps() == "");
 }
 

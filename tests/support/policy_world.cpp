@@ -49,7 +49,7 @@ policy_world::policy_world()
                                 .status = policy::remote_status::ready,
                                 .status_text = "READY",
                                 .group = std::nullopt});
-    observed.clock_ahead = 0s;
+    observed.clock_ahead[logs.base_url] = 0s;
 }
 
 policy::desired_user& policy_world::want(const std::string& user)

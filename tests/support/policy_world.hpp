@@ -37,6 +37,7 @@ public:
 
     // ---- the platform
     policy::observed_exposure& seen() { return observed.exposures["logs"]; }
+    policy::duration& clock_ahead() { return observed.clock_ahead["https://les.example.com"]; }
     policy::remote_user& remote(const std::string& id);
     void vanish(const std::string& id);  // the list lacks it, and its single read says 404
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "policy/events.hpp"
+#include "policy/inquiry.hpp"
 #include "policy/plan.hpp"
 #include "tests/policy/model/cloud.hpp"
 #include "tests/policy/model/laws.hpp"
@@ -40,6 +41,9 @@ private:
     void exempt_slow_creations();
     void pass_of(const std::string& exposure, policy::plan_options);
     void look(const policy::desired_exposure&);
+    policy::observed_exposure observe(const std::string& place, const policy::inquiry&);
+    std::optional<policy::observed_exposure> observe_by_id(const std::string& place, const policy::inquiry&,
+                                                           std::set<std::string>& missing);
     void inspect_outputs(const std::string& exposure);
     void follow_entries(const std::string& exposure);
     void perform_in_order(const std::vector<policy::action>&);
@@ -97,6 +101,7 @@ private:
     policy::observed_state observed_;
     policy::plan_result last_;
     bool waits_ = false;
+    std::optional<instant> listed_at_;  // in this pass, and worth remembering
 };
 
 }  // namespace model

@@ -86,6 +86,15 @@ policy::result<std::vector<policy::remote_instance>> cloud::list_instances(const
     return found;
 }
 
+policy::result<policy::remote_instance> cloud::read_instance(const std::string& place, const std::string& id)
+{
+    auto found = list_instances(place);
+    if (!found) return found.error();
+    for (auto& instance : *found)
+        if (instance.id == id) return instance;
+    return fail(errc::not_found, "404: no such instance", retry::after_change);
+}
+
 policy::result<void> cloud::create_instance(const std::string& place)
 {
     if (auto failed = before_processing(false)) return *failed;

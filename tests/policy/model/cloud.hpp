@@ -23,6 +23,7 @@ public:
     explicit cloud(world& w) : w_(w) {}
 
     policy::result<std::vector<policy::remote_instance>> list_instances(const std::string& place);
+    policy::result<policy::remote_instance> read_instance(const std::string& place, const std::string& id);
     policy::result<void> create_instance(const std::string& place);
     policy::result<user_list> list_users(const std::string& place, const std::string& instance);
     policy::result<user_detail> read_user(const std::string& place, const std::string& instance,

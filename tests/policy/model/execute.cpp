@@ -307,7 +307,7 @@ agent::outcome agent::retire(const action& a)
 agent::outcome agent::delete_user_of(const action& a, const policy::generation& g)
 {
     const auto seen = observed_.exposures.find(a.name.exposure);
-    const bool listed = seen != observed_.exposures.end() &&
+    const bool listed = seen != observed_.exposures.end() && seen->second.listed &&
                         std::ranges::find(seen->second.users, g.remote_id, &policy::remote_user::id) !=
                             seen->second.users.end();
     return listed ? delete_if_ours(a, g, g.remote_id) : delete_all_of(a, g);

@@ -72,7 +72,7 @@ void laws::on_post(const user_name& name, const policy::generation& g, const pol
         check_budget(name, g.created_at);
     } else {
         if (before->second.sent != g.sent) broken("I3: the same key, another request: " + name.text());
-        const bool looked = seen && !seen->error && !seen->cut_off &&
+        const bool looked = seen && !seen->error && seen->is_complete() &&
                             seen->looked_at >= before->second.at + w_.desired.reconcile.settle;
         if (!before->second.certainly_nothing && !looked)
             broken("I3: a POST is repeated before the list was silent for the settle time: " + name.text());
@@ -176,7 +176,9 @@ void laws::on_delete(const cloud_user& u, const policy::action& a, const policy:
             record->second.generations.end())
         broken("I8: a user is deleted whose key we do not hold: " + who);
     if (w_.files.cloned) broken("S0: a deletion of a cloned agent: " + who);
-    if (std::chrono::abs(seen.clock_ahead.value_or(0s)) > policy::limits::clock_skew)
+    const auto* g = record->second.find(policy::generation_id(u.key));
+    const auto clock = seen.clock_ahead.find(g->where.base_url);
+    if (clock != seen.clock_ahead.end() && std::chrono::abs(clock->second) > policy::limits::clock_skew)
         broken("S0: a deletion while the clock is known to be wrong: " + who);
 
     const auto* want = wanted(file, a.name);

@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-// Mirrors agent/reconcile/{pass,look,world}.cpp.
+// Mirrors agent/reconcile/{pass,observe,world}.cpp.
 
 namespace model {
 namespace {
@@ -13,18 +13,10 @@ namespace {
 constexpr int rounds_without_look = 32;
 constexpr auto of_look = "look";
 
-std::vector<std::string> known_ids(const policy::stored_state& stored,
-                                   const policy::desired_exposure& exposure)
+bool is_refusal(const policy::failure& failed)
 {
-    std::vector<std::string> ids;
-    for (const auto& [name, user] : stored.users) {
-        if (name.exposure != exposure.name) continue;
-        for (const auto& g : user.generations)
-            if (!g.remote_id.empty() && !g.missing_since && g.where.base_url == exposure.base_url &&
-                g.where.tenant == exposure.tenant)
-                ids.push_back(g.remote_id);
-    }
-    return ids;
+    using policy::errc;
+    return failed.code == errc::not_found || failed.code == errc::refused || failed.code == errc::bad_answer;
 }
 
 std::string describe(const policy::action& a)
@@ -90,6 +82,7 @@ instant agent::pass(policy::plan_options options)
 
 void agent::pass_of(const std::string& name, policy::plan_options options)
 {
+    listed_at_.reset();
     inspect_outputs(name);
     follow_entries(name);
     if (const auto* e = exposure(name)) look(*e);
@@ -107,42 +100,87 @@ void agent::pass_of(const std::string& name, policy::plan_options options)
             break;
     }
     keep_conclusions(last_, name);
+    if (listed_at_) (void)record_exposure(*exposure(name), policy::event::users_listed{*listed_at_});
+}
+
+// By id alone. Nothing: something is missing or refused, and the list is asked.
+std::optional<policy::observed_exposure> agent::observe_by_id(const std::string& place,
+                                                              const policy::inquiry& asked,
+                                                              std::set<std::string>& missing)
+{
+    policy::observed_exposure seen{.looked_at = now(), .listed = false};
+    auto instance = cloud_.read_instance(place, asked.instance);
+    if (!instance) {
+        if (is_refusal(instance.error())) return std::nullopt;
+        return policy::observed_exposure{
+            .looked_at = seen.looked_at, .error = instance.error(), .listed = false};
+    }
+    seen.instances = {*instance};
+    if (instance->status != policy::remote_status::ready) return seen;
+    std::optional<policy::failure> failed;
+    for (const auto& id : asked.ids) {
+        auto detail = cloud_.read_user(place, asked.instance, id);
+        if (detail)
+            seen.users.push_back(detail->user);
+        else if (detail.error().code == policy::errc::not_found)
+            missing.insert(id);
+        else
+            failed = detail.error();
+    }
+    const bool others_answer = !seen.users.empty() && failed && failed->code == policy::errc::unavailable;
+    if (!missing.empty() || others_answer || (failed && is_refusal(*failed))) return std::nullopt;
+    if (failed)
+        return policy::observed_exposure{.looked_at = seen.looked_at, .error = failed, .listed = false};
+    return seen;
+}
+
+policy::observed_exposure agent::observe(const std::string& place, const policy::inquiry& asked)
+{
+    std::set<std::string> missing;
+    if (!asked.list)
+        if (auto by_id = observe_by_id(place, asked, missing)) return *by_id;
+    policy::observed_exposure seen{.looked_at = now()};
+    auto instances = cloud_.list_instances(place);
+    if (!instances) return {.looked_at = seen.looked_at, .error = instances.error()};
+    seen.instances = *instances;
+    if (seen.instances.size() != 1 || seen.instances.front().status != policy::remote_status::ready)
+        return seen;
+    const auto instance = seen.instances.front().id;
+    auto users = cloud_.list_users(place, instance);
+    if (!users) return {.looked_at = seen.looked_at, .error = users.error()};
+    seen.users = std::move(users->users);
+    seen.cut_off = users->cut_off;
+    for (const auto& id : asked.ids) {
+        if (std::ranges::find(seen.users, id, &policy::remote_user::id) != seen.users.end()) {
+            if (missing.contains(id)) seen.inconsistent.insert(id);
+            continue;
+        }
+        if (missing.contains(id)) {
+            seen.confirmed_missing.insert(id);
+            continue;
+        }
+        auto detail = cloud_.read_user(place, instance, id);
+        if (detail)
+            seen.users.push_back(detail->user);
+        else if (detail.error().code == policy::errc::not_found)
+            seen.confirmed_missing.insert(id);
+    }
+    return seen;
 }
 
 void agent::look(const policy::desired_exposure& e)
 {
-    const auto place = place_of(e);
-    policy::observed_exposure seen{.looked_at = now()};
-    const auto fail = [&](const policy::failure& why) { seen = {.looked_at = seen.looked_at, .error = why}; };
-    if (auto instances = cloud_.list_instances(place); !instances)
-        fail(instances.error());
-    else
-        seen.instances = *instances;
-    if (seen.instances.size() == 1 && seen.instances.front().status == policy::remote_status::ready) {
-        const auto instance = seen.instances.front().id;
-        auto users = cloud_.list_users(place, instance);
-        if (!users) {
-            fail(users.error());
-        } else {
-            seen.users = std::move(users->users);
-            seen.cut_off = users->cut_off;
-            for (const auto& id : known_ids(stored_, e)) {
-                if (std::ranges::find(seen.users, id, &policy::remote_user::id) != seen.users.end()) continue;
-                auto detail = cloud_.read_user(place, instance, id);
-                if (detail)
-                    seen.users.push_back(detail->user);
-                else if (detail.error().code == policy::errc::not_found)
-                    seen.confirmed_missing.insert(id);
-            }
-        }
-    }
-    observed_.clock_ahead = cloud_.clock_ahead;
+    const auto asked = policy::inquiry_of(file_, e, stored_, now());
+    auto seen = observe(place_of(e), asked);
+    const auto at = seen.looked_at;
+    if (cloud_.clock_ahead) observed_.clock_ahead[e.base_url] = *cloud_.clock_ahead;
     const auto failed = seen.error;
     const bool has_instance = !seen.instances.empty();
     observed_.exposures[e.name] = std::move(seen);
     point("look", e.name);
     for (const auto& [name, events] : policy::observations(stored_, observed_, e.name))
         (void)record(name, events);
+    if (!failed && has_instance && asked.due) listed_at_ = at;
     if (failed) {
         w_.say("  look at " + e.name + " failed: " + failed->context);
         remember_exposure(e.name, *failed, of_look);
