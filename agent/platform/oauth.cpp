@@ -35,10 +35,15 @@ constexpr duration session_warning = 24h;     // before the end of a session tha
 constexpr int unknown_twice = 2;
 constexpr const char* remedy = ". Run: exposure-agent login";
 
-duration lead_of(const token_pair& tokens)
+duration life_of(const token_pair& tokens)
 {
-    const auto life = std::max(duration(1), *tokens.expires_at - tokens.obtained_at);
-    return std::min(std::clamp<duration>(life / 10, 60s, 1h), life / 2);
+    return std::max(duration(1), *tokens.expires_at - tokens.obtained_at);
+}
+
+duration lead_of(const token_pair& tokens, bool for_readers)
+{
+    const auto life = life_of(tokens);
+    return std::min(std::clamp<duration>(life / (for_readers ? 3 : 10), 60s, 1h), life / 2);
 }
 
 const presented_secret* presented_refresh_token(const token_record& record)
@@ -102,7 +107,7 @@ int open_attempts(const token_record& record)
     return presented == nullptr || presented->spent ? 0 : presented->attempts;
 }
 
-std::optional<instant> refresh_due(const token_record& record, duration every)
+std::optional<instant> refresh_due(const token_record& record, duration every, bool for_readers)
 {
     const auto& tokens = record.tokens;
     if (tokens.refresh_token.empty() || refresh_token_spent(record)) return std::nullopt;
@@ -111,14 +116,15 @@ std::optional<instant> refresh_due(const token_record& record, duration every)
     if (record.trouble != login_trouble::none) return std::nullopt;
     if (open_attempts(record) > 0) return next_spread_attempt(record);
     auto due = tokens.obtained_at + every;
-    if (tokens.expires_at) due = std::min(due, *tokens.expires_at - lead_of(tokens));
+    if (tokens.expires_at) due = std::min(due, *tokens.expires_at - lead_of(tokens, for_readers));
     if (tokens.refresh_expires_at && !record.session_ends_at)
         due = std::min(due, tokens.obtained_at + (*tokens.refresh_expires_at - tokens.obtained_at) * 2 / 3);
-    return std::max(due, tokens.obtained_at + refresh_pause);
+    const bool short_lived = for_readers && tokens.expires_at && life_of(tokens) / 2 < refresh_pause;
+    return std::max(due, tokens.obtained_at + (short_lived ? life_of(tokens) / 2 : refresh_pause));
 }
 
 std::vector<policy::forecast_entry> forecast(const token_record& record, duration every, instant now,
-                                             instant until)
+                                             instant until, bool for_readers)
 {
     // the dates alone: what is presented and spent is of the real one
     token_record future;
@@ -143,8 +149,8 @@ std::vector<policy::forecast_entry> forecast(const token_record& record, duratio
     };
     bool first = true;
     while (true) {
-        auto due = refresh_due(future, every);
-        if (first && open_attempts(record) > 0) due = refresh_due(record, every);
+        auto due = refresh_due(future, every, for_readers);
+        if (first && open_attempts(record) > 0) due = refresh_due(record, every, for_readers);
         first = false;
         const auto end = ends();
         const bool over = end && (!due || *end <= *due);
@@ -242,7 +248,8 @@ io::task<std::optional<instant>> oauth_tokens::refresh_due_at()
     const auto in_wall_time = [&](std::chrono::steady_clock::time_point at) {
         return wall + std::chrono::ceil<duration>(std::max(at - steady, at - at));
     };
-    auto due = copied_ ? std::nullopt : refresh_due(record_, heartbeat(settings_.refresh_every, owner_));
+    auto due = copied_ ? std::nullopt
+                       : refresh_due(record_, heartbeat(settings_.refresh_every, owner_), publishes());
     if (due) due = wall + (*due - now());
     if (due && record_.trouble == login_trouble::client_refused) due = std::min(*due, wall + secret_poll);
     if (due && last_failure_) due = std::max(*due, in_wall_time(next_try_));
@@ -456,7 +463,7 @@ io::task<void> oauth_tokens::refresh_alone(asked_by who)
 bool oauth_tokens::wants_refresh(asked_by who) const
 {
     if (!current_usable() || record_.trouble == login_trouble::client_refused) return true;
-    const auto due = refresh_due(record_, heartbeat(settings_.refresh_every, owner_));
+    const auto due = refresh_due(record_, heartbeat(settings_.refresh_every, owner_), publishes());
     if (due && *due <= now()) return true;
     return who == asked_by::person && (open_attempts(record_) > 0 || record_.trouble != login_trouble::none);
 }
@@ -783,7 +790,8 @@ io::task<std::vector<policy::forecast_entry>> oauth_tokens::forecast(instant unt
     if (auto loaded = co_await load(); !loaded) co_return loaded.error();
     const auto wall = world_.clock.now();
     if (!copied_ && !over())
-        co_return platform::forecast(record_, heartbeat(settings_.refresh_every, owner_), wall, until);
+        co_return platform::forecast(record_, heartbeat(settings_.refresh_every, owner_), wall, until,
+                                     publishes());
     const auto why = copied_ ? no_tokens_of_another_machine() : login_required();
     policy::forecast_entry entry{.at = wall,
                                  .name = {},

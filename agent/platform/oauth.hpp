@@ -37,12 +37,16 @@ int open_attempts(const token_record&);
 // a minute and an hour), of the refresh token's, or with the heartbeat, whichever is first. With attempts
 // whose outcome is not known: spread over the access token's remaining life; once that has ended, at once
 // (the back-off decides). A refused client is tried again hourly. None: only a person can help.
-std::optional<policy::instant> refresh_due(const token_record&, policy::duration heartbeat);
+// for_readers: identity.publish hands the token to hosts that need the next one before this one ends, so a
+// third of its life ahead, and however short it is.
+std::optional<policy::instant> refresh_due(const token_record&, policy::duration heartbeat,
+                                           bool for_readers = false);
 
 // Every refresh until then, and every login that a person has to repeat, as far as the tokens tell their own
 // end: as refresh_due says, at a login server that answers. The record has a login that is not over.
 std::vector<policy::forecast_entry> forecast(const token_record&, policy::duration heartbeat,
-                                             policy::instant now, policy::instant until);
+                                             policy::instant now, policy::instant until,
+                                             bool for_readers = false);
 
 // What oauth_tokens works with; all of it outlives it.
 struct oauth_world {
@@ -121,6 +125,7 @@ private:
     io::task<void> refresh_alone(asked_by);
     io::task<void> wait_for_age();
     io::task<crypto::secret> client_secret(policy::identity_settings);
+    bool publishes() const { return !settings_.publish_command.empty(); }
     bool wants_refresh(asked_by) const;
     std::optional<policy::failure> obstacle(asked_by, const policy::identity_settings&,
                                             const std::string& client) const;

@@ -804,6 +804,23 @@ BOOST_AUTO_TEST_CASE(ahead_of_the_end_by_a_tenth_within_bounds)
     BOOST_TEST((lead(40s) == 10s));  // never within half a minute of the last one
 }
 
+BOOST_AUTO_TEST_CASE(readers_have_the_next_token_before_the_last_one_ends)
+{
+    const policy::instant start{policy::duration(1'800'000'000)};
+    const auto lead = [&](policy::duration life) {
+        platform::token_record record;
+        record.tokens = {.access_token = crypto::secret("a"),
+                         .refresh_token = crypto::secret("r"),
+                         .obtained_at = start,
+                         .expires_at = start + life};
+        return start + life - platform::refresh_due(record, 24h * 365, true).value();
+    };
+    BOOST_TEST((lead(20s) == 10s));
+    BOOST_TEST((lead(40s) == 20s));
+    BOOST_TEST((lead(10min) == 200s));
+    BOOST_TEST((lead(24h * 7) == 1h));
+}
+
 BOOST_AUTO_TEST_CASE(the_heartbeat_spreads_and_stays)
 {
     BOOST_TEST((platform::heartbeat(24h, "web-01") == platform::heartbeat(24h, "web-01")));
