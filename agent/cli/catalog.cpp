@@ -88,7 +88,7 @@ bool may_pass(const policy::failure& failed)
 io::awaitable<int> follow(service::application& app, platform::catalog_client& catalog, const globals& common,
                           std::string id, policy::duration patience)
 {
-    const auto deadline = app.clock().now() + patience;
+    const auto deadline = app.clock().steady() + patience;
     std::chrono::milliseconds pause = first_look;
     for (;;) {
         const auto state = co_await catalog.show(id);
@@ -97,7 +97,7 @@ io::awaitable<int> follow(service::application& app, platform::catalog_client& c
         if (is_terminal(stderr))
             std::cerr << "\r\033[K" << id << ": " << (state ? state->text : state.error().context) << " "
                       << std::flush;
-        if (app.clock().now() + std::chrono::ceil<policy::duration>(pause) > deadline) {
+        if (app.clock().steady() + pause > deadline) {
             std::cerr << "\nexposure-agent: request " << id
                       << " has not ended in time. Follow it: exposure-agent catalog show " << id
                       << " --wait\n";

@@ -86,12 +86,13 @@ std::string did_you_mean(const world& w, const policy::user_name& name)
 // A person who waits is told what for.
 class wait_reporter {
 public:
-    wait_reporter(std::string exposure, policy::instant start)
+    wait_reporter(std::string exposure, std::chrono::steady_clock::time_point start)
         : exposure_(std::move(exposure)), tell_at_(start + first_wait_report)
     {
     }
 
-    void report(const pass_outcome& last, const std::set<policy::user_name>& only, policy::instant now)
+    void report(const pass_outcome& last, const std::set<policy::user_name>& only,
+                std::chrono::steady_clock::time_point now)
     {
         if (now < tell_at_) return;
         tell_at_ = now + wait_report_every;
@@ -106,7 +107,7 @@ public:
 
 private:
     std::string exposure_;
-    policy::instant tell_at_;
+    std::chrono::steady_clock::time_point tell_at_;
 };
 
 void tell(report& into, world& w, const std::string& exposure, const pass_outcome& last,
@@ -128,11 +129,11 @@ void tell(report& into, world& w, const std::string& exposure, const pass_outcom
 // Passes over one exposure until there is nothing to wait for, or time is over. Others have their turn
 // between two of them.
 io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options options,
-                                 policy::instant deadline, exposure_guard guard, step_listener listener,
-                                 report& into)
+                                 std::chrono::steady_clock::time_point deadline, exposure_guard guard,
+                                 step_listener listener, report& into)
 {
     exposure_pass pass(w, exposure, std::move(listener));
-    wait_reporter waits(exposure, w.outside().clock.now());
+    wait_reporter waits(exposure, w.outside().clock.steady());
     pass_outcome last;
     for (bool first = true;; first = false) {
         {
@@ -140,10 +141,9 @@ io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options op
             if (guard) taken = co_await guard(exposure);
             if (first) co_await forget_backoffs(w, exposure, options.only);
             last = co_await pass.run(options);
-            const auto next = std::chrono::ceil<policy::duration>(last.soon.value_or(0ms));
-            if (!last.soon || w.outside().clock.now() + next > deadline) break;
+            if (!last.soon || w.outside().clock.steady() + *last.soon > deadline) break;
         }
-        waits.report(last, options.only, w.outside().clock.now());
+        waits.report(last, options.only, w.outside().clock.steady());
         if (auto slept = co_await w.outside().clock.sleep_for(*last.soon); !slept) break;
     }
     tell(into, w, exposure, last, pass.failed(), options.only);
@@ -155,7 +155,7 @@ io::awaitable<report> run(world& w, run_options options, step_listener listener)
 {
     const auto names = exposures_of(w, options.only);
     const std::vector<std::string> exposures(names.begin(), names.end());
-    const auto deadline = w.outside().clock.now() + options.timeout;
+    const auto deadline = w.outside().clock.steady() + options.timeout;
     const pass_options pass{
         .plan = options.plan, .only = options.only, .interactive = true, .from = options.from};
     report total;
