@@ -4,6 +4,7 @@
 #include "agent/io/http.hpp"
 #include "agent/platform/access_token.hpp"
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <optional>
@@ -35,6 +36,7 @@ public:
 
     // The answer, when it is 2xx. After a 401 the token is refreshed (shared by all that wait) and the call
     // repeated once, a POST too: a 401 counts as not executed (failure-modes U18). Then errc::unauthorized.
+    // After a 429 it waits for its turn and is repeated, a POST too: it was not processed.
     // `status`: the HTTP status of the last answer, 0 when there was none.
     io::task<io::http_response> send(api_call, unsigned* status = nullptr);
 
@@ -43,6 +45,18 @@ public:
     std::optional<policy::duration> clock_ahead(const std::string& host) const;
 
 private:
+    // A host that answered 429 or 503 gets one request after the other, an interval apart. The interval
+    // doubles with every such answer, and halves after a run of good ones.
+    struct pace {
+        std::chrono::milliseconds interval{0};
+        std::chrono::steady_clock::time_point next;     // when the next request may be sent
+        std::chrono::steady_clock::time_point changed;  // answers to requests sent before say nothing new
+        int good = 0;
+    };
+    io::task<void> wait_for_turn(const std::string& host, std::chrono::milliseconds longest);
+    void note_pace(const std::string& host, const io::http_response&,
+                   std::chrono::steady_clock::time_point sent);
+    io::task<io::http_response> exchange_in_turn(const api_call&, const crypto::secret& token);
     io::task<io::http_response> exchange(const api_call&, const crypto::secret& token);
 
     io::http& http_;
@@ -50,6 +64,7 @@ private:
     io::clock& clock_;
     observer observer_;
     std::map<std::string, policy::duration> clock_ahead_;  // by host
+    std::map<std::string, pace> paces_;                    // by host; none: as fast as requests come
 };
 
 // The failure of an answer that a reader did not believe, with the call's and the host's name.

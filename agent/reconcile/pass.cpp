@@ -22,6 +22,13 @@ constexpr auto last_poll = std::chrono::milliseconds(policy::limits::poll_last);
 constexpr auto of_look = "look";         // what an exposure's failure is remembered of, or its address
 constexpr int rounds_without_look = 32;  // a plan that never ends is a bug, not a busy loop
 
+bool is_of_platform(policy::errc code)
+{
+    using policy::errc;
+    return code == errc::throttled || code == errc::unavailable || code == errc::no_answer ||
+           code == errc::not_connected;
+}
+
 bool is_of_verification(policy::errc code)
 {
     return code == policy::errc::probe_refused || code == policy::errc::probe_unreachable;
@@ -59,6 +66,7 @@ io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
 {
     pass_outcome outcome;
     listed_at_.reset();
+    platform_failed_ = false;
     co_await world_.inspect_outputs(exposure_);
     co_await follow_entries();
     outcome.observe_failed = co_await look_again(options);
@@ -76,6 +84,7 @@ io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
     }
     co_await keep_conclusions(outcome.plan);
     co_await remember_list();
+    if (!outcome.observe_failed && world_.exposure(exposure_)) co_await forget_failure();
     if (outcome.acted) poll_ = 0ms;
     outcome.soon = next_look(outcome, onboarding, options);
     co_return outcome;
@@ -122,7 +131,7 @@ io::awaitable<std::optional<policy::failure>> exposure_pass::look_again(const pa
     auto seen = co_await observe(world_.outside().api, wanted, asked, owner, now);
     note_clocks(world_, exposure_);
     const auto failed = seen.error;
-    const bool has_instance = !seen.instances.empty();
+    has_instance_ = !seen.instances.empty();
     for (const auto& id : seen.inconsistent)
         io::log(io::severity::warning, io::events::request_failed, {exposure_},
                 "exposure " + exposure_ + ": the platform lists user " + id +
@@ -132,11 +141,9 @@ io::awaitable<std::optional<policy::failure>> exposure_pass::look_again(const pa
         const std::string what = of_look;
         co_await remember_exposure(*failed, what, options);
     } else {
-        look_attempts_ = 0;
-        co_await forget_failure(has_instance);
         co_await keep_observations();
     }
-    if (!failed && has_instance && asked.due) listed_at_ = now;
+    if (!failed && has_instance_ && asked.due) listed_at_ = now;
     co_return failed;
 }
 
@@ -180,12 +187,22 @@ io::awaitable<void> exposure_pass::remember_list()
         io::log(io::severity::error, saved.error().context);
 }
 
-// A look that succeeds says nothing of an instance that could not be made: only finding one does.
-io::awaitable<void> exposure_pass::forget_failure(bool has_instance)
+// One answered GET ends no back-off: a whole pass without a failure of the platform does; until then its
+// count stays, and the steps that failed have their own times. A look that succeeds says nothing of an
+// instance that could not be made: only finding one does.
+io::awaitable<void> exposure_pass::forget_failure()
 {
     const auto record = world_.stored().exposures.find(exposure_);
-    if (record == world_.stored().exposures.end() || !record->second.failure) co_return;
-    if (!has_instance && record->second.failure->wanted != of_look) co_return;
+    const bool kept = record != world_.stored().exposures.end() && record->second.failure;
+    if (kept && platform_failed_) {
+        if (record->second.failure->wanted != of_look) co_return;
+        policy::exposure_event later = policy::event::retry_exposure{};
+        if (auto saved = co_await world_.record(*world_.exposure(exposure_), std::move(later)); !saved)
+            io::log(io::severity::error, saved.error().context);
+        co_return;
+    }
+    if (!platform_failed_) look_attempts_ = 0;
+    if (!kept || (!has_instance_ && record->second.failure->wanted != of_look)) co_return;
     const bool was_said = record->second.failure->code != policy::errc::login_required;
     policy::exposure_event over = policy::event::exposure_recovered{};
     auto saved = co_await world_.record(*world_.exposure(exposure_), std::move(over));
@@ -240,6 +257,7 @@ io::awaitable<void> exposure_pass::remember_failure(policy::action step, policy:
                                                     pass_options options)
 {
     if (failed.code == policy::errc::stopping) co_return;
+    platform_failed_ = platform_failed_ || is_of_platform(failed.code);
     if (step.name.user.empty()) {
         // as policy::plan asks for it, before it onboards again
         const auto where = world_.exposure_record(*world_.exposure(exposure_)).where.base_url;
@@ -248,7 +266,8 @@ io::awaitable<void> exposure_pass::remember_failure(policy::action step, policy:
     }
     auto happened = failure_of(world_, step, failed);
     const auto line = policy::describe(world_.user(step.name), happened, world_.outside().clock.now());
-    const int attempt = policy::is_granting(failed) ? 1 : ++attempts_[step.name];
+    const bool only_waits = policy::is_granting(failed) || failed.code == policy::errc::throttled;
+    const int attempt = only_waits ? 1 : ++attempts_[step.name];
     const auto soon = policy::soon_again(failed, attempt, world_.outside().clock.now());
     if (options.interactive && soon)
         std::get<policy::event::failed>(happened).next_attempt = soon;

@@ -53,7 +53,7 @@ private:
     io::awaitable<void> follow_entries();
     io::awaitable<std::optional<policy::failure>> look_again(const pass_options&);
     io::awaitable<void> remember_exposure(policy::failure, std::string what, pass_options);
-    io::awaitable<void> forget_failure(bool has_instance);
+    io::awaitable<void> forget_failure();
     io::awaitable<void> remember_list();
     io::awaitable<void> perform_all(std::vector<policy::action>, pass_options);
     io::awaitable<void> perform_in_order(std::vector<policy::action>, pass_options);
@@ -69,6 +69,8 @@ private:
     std::map<policy::user_name, int> attempts_;
     std::map<policy::user_name, std::string> failed_;
     int look_attempts_ = 0;
+    bool has_instance_ = false;                 // in this pass, as are these
+    bool platform_failed_ = false;              // a step met a platform that could not serve it
     std::optional<policy::instant> listed_at_;  // in this pass, and worth remembering
     std::chrono::milliseconds poll_{0};
 };

@@ -298,6 +298,94 @@ BOOST_AUTO_TEST_CASE(the_platforms_clock)
     BOOST_CHECK(!client.clock_ahead(other));
 }
 
+// ---- pacing
+
+struct paced : fixture {
+    const std::string place = base + "/i-1/users/u-1";
+
+    policy::result<platform::user_detail> read()
+    {
+        return run_coroutine(context, client.read_user(logs, "i-1", "u-1"), &clock);
+    }
+    support::scripted_http::step& expect() { return http.expect("GET", place); }
+    void answer_well(int times)
+    {
+        for (int i = 0; i < times; ++i)
+            expect().answer(200, R"({"id": "u-1"})");
+    }
+
+    boost::asio::io_context context;
+};
+
+BOOST_FIXTURE_TEST_CASE(after_a_429_it_waits_for_its_turn_and_is_sent_again, paced)
+{
+    using std::chrono::milliseconds;
+    expect().answer(429, "", {{"retry-after", "5"}});
+    answer_well(1);
+    BOOST_CHECK(read());
+    BOOST_TEST_REQUIRE(clock.slept.size() == 1U);
+    BOOST_CHECK(clock.slept.front() == milliseconds(5000));
+    // from then on one request after the other, until a run of good answers
+    answer_well(8);
+    for (int i = 0; i < 8; ++i)
+        BOOST_CHECK(read());
+    BOOST_CHECK(clock.slept.size() > 3U);
+    BOOST_CHECK(clock.slept[1] == milliseconds(1000));
+    BOOST_CHECK(clock.slept.back() < milliseconds(1000));
+    clock.slept.clear();
+    answer_well(1);
+    BOOST_CHECK(read());
+    BOOST_TEST(clock.slept.empty());
+}
+
+BOOST_FIXTURE_TEST_CASE(a_limit_that_stays_is_the_answer_in_the_end, paced)
+{
+    for (int i = 0; i < 4; ++i)
+        expect().answer(429);
+    const auto read_it = read();
+    BOOST_TEST_REQUIRE(!read_it);
+    BOOST_CHECK(read_it.error().code == errc::throttled);
+    BOOST_TEST(http.unused() == 0U);
+    BOOST_TEST(http.unexpected.empty());
+    for (std::size_t i = 1; i < clock.slept.size(); ++i)
+        BOOST_CHECK(clock.slept[i] > clock.slept[i - 1]);
+}
+
+BOOST_FIXTURE_TEST_CASE(a_long_retry_after_is_honoured_by_every_request, paced)
+{
+    expect().answer(503, "", {{"retry-after", "600"}});
+    BOOST_CHECK(read().error().code == errc::unavailable);
+    const auto sent = http.requests.size();
+    const auto again = read();
+    BOOST_TEST_REQUIRE(!again);
+    BOOST_CHECK(again.error().code == errc::throttled);
+    BOOST_CHECK(again.error().retry_after == std::chrono::seconds(600));
+    BOOST_TEST(http.requests.size() == sent);
+    // another platform is not meant
+    auto other = logs;
+    other.base_url = "https://hes.example.com";
+    http.expect("GET", "https://hes.example.com/api/v1/tenants/orion-123/instances/i-1/users/u-1")
+        .answer(200, R"({"id": "u-1"})");
+    BOOST_CHECK(run_coroutine(context, client.read_user(other, "i-1", "u-1"), &clock));
+    clock.step(std::chrono::seconds(600));
+    answer_well(1);
+    BOOST_CHECK(read());
+}
+
+// Its intent is stored, and settle times count from there.
+BOOST_FIXTURE_TEST_CASE(a_post_waits_a_short_while_only, paced)
+{
+    expect().answer(503, "", {{"retry-after", "30"}});
+    BOOST_CHECK(!read());
+    const auto sent = http.requests.size();
+    const auto made = run_coroutine(context, client.create_user(logs, "i-1", {}, choice, "csr"), &clock);
+    BOOST_TEST_REQUIRE(!made);
+    BOOST_CHECK(made.error().code == errc::throttled);
+    BOOST_TEST(http.requests.size() == sent);
+    answer_well(1);
+    BOOST_CHECK(read());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

@@ -535,4 +535,30 @@ BOOST_AUTO_TEST_CASE(half_of_the_users_gone_at_once_is_an_incident)
     BOOST_TEST(w.platform.users.size() == 2U);
 }
 
+// One answered GET ends no back-off: a whole pass does.
+BOOST_AUTO_TEST_CASE(a_back_off_is_over_after_a_whole_pass)
+{
+    small_world w;
+    w.reconcile();
+    w.clock.step(std::chrono::seconds(16));
+    w.reconcile();
+    w.platform.trouble = [](const std::string&, bool&) { return std::optional(failing(errc::unavailable)); };
+    w.reconcile();
+    const auto& kept = w.store.saved.exposures.at("logs").failure;
+    BOOST_TEST_REQUIRE(kept.has_value());
+    const int failures = kept->count;
+    // it can be looked at, but makes nothing
+    w.siem().contact = "other@example.com";
+    w.platform.trouble = [](const std::string& call, bool&) {
+        return call == "create_user" ? std::optional(failing(errc::throttled)) : std::nullopt;
+    };
+    w.reconcile();
+    BOOST_TEST_REQUIRE(kept.has_value());
+    BOOST_TEST(kept->count >= failures);
+    BOOST_TEST(!kept->next_attempt.has_value());  // the step has its own
+    w.platform.trouble = {};
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(!kept.has_value());
+}
+
 BOOST_AUTO_TEST_SUITE_END()
