@@ -416,6 +416,10 @@ class Agent:
         with contextlib.closing(sqlite3.connect(self.state_database)) as connection, connection:
             connection.execute(sql, values)
 
+    def list_again(self):
+        """Makes the next pass fetch the list of users, as it does once a day."""
+        self.change_state("UPDATE exposures SET record = json_remove(record, '$.listed_at')")
+
     def stored(self, sql, *values):
         """Rows of the private store; of a copy, because the disk may be full and the program running."""
         if not self.state_database.exists():

@@ -418,7 +418,7 @@ class RefreshTest(IdentityCase):
             harness.wait_until(lambda: len(self.platform.requests("token")) >= 4, timeout=60)
             self.platform.clear_faults()
             self.platform.clear_requests()
-            harness.wait_until(lambda: [r for r in self.platform.requests("list_users") if r["status"] == 200],
+            harness.wait_until(lambda: [r for r in self.platform.requests("get_user") if r["status"] == 200],
                                timeout=90)
             self.assertEqual(agent.status()["login"], "ok")
         finally:
@@ -566,9 +566,9 @@ class ExternalTokenTest(IdentityCase):
         daemon = agent.start("run")
         try:
             harness.wait_until(agent.published("siem").exists, timeout=30)
-            first = {r["bearer"] for r in self.platform.requests("list_users")}
+            first = {r["bearer"] for r in self.platform.requests("get_user")}
             self.put(path, self.platform.access_token())  # it changes while the old one is still good
-            harness.wait_until(lambda: {r["bearer"] for r in self.platform.requests("list_users")} - first, timeout=30)
+            harness.wait_until(lambda: {r["bearer"] for r in self.platform.requests("get_user")} - first, timeout=30)
             self.assertFalse([r for r in self.platform.requests() if r["status"] == 401])
             newest = self.platform.access_token()
             self.platform.control("POST", "/tokens/revoke")
@@ -576,7 +576,7 @@ class ExternalTokenTest(IdentityCase):
             self.put(path, newest)
             self.platform.clear_requests()
             daemon.send_signal(signal.SIGHUP)
-            harness.wait_until(lambda: [r for r in self.platform.requests("list_users") if r["status"] == 200], timeout=60)
+            harness.wait_until(lambda: [r for r in self.platform.requests("get_user") if r["status"] == 200], timeout=60)
         finally:
             daemon.terminate()
             self.assertEqual(daemon.wait(20), 0)
