@@ -33,7 +33,7 @@ table{width:100%;border-collapse:collapse}
 th,td{padding:.4rem .6rem .4rem 0;border-bottom:1px solid var(--line);text-align:left;vertical-align:top}
 th{font-weight:600;color:var(--soft)}
 .scroll{overflow-x:auto;border:1px solid var(--line)}
-.scroll svg{display:block}
+.scroll svg{display:block;width:100%;min-width:45rem;height:auto}
 a{color:inherit}
 footer{margin-top:2rem;border-top:1px solid var(--line);padding-top:.5rem}
 @media (min-width:40.01rem){th,td[data-label=State],td[data-label=Action]{white-space:nowrap}}
@@ -88,16 +88,25 @@ std::string date_cell(const char* label, const std::optional<policy::instant>& a
                            (*at <= now ? " (now)" : " (in " + until(at, now) + ")"));
 }
 
-std::string attention(const std::vector<notice>& all)
+std::string list_of(const std::vector<notice>& all, bool attention)
 {
     std::string out;
     for (const auto& n : all) {
-        out += std::string("<li") + (n.attention ? "" : " class=\"later\"") + ">" + escape(n.sentence);
+        if (n.attention != attention) continue;
+        out += std::string("<li") + (attention ? "" : " class=\"later\"") + ">" + escape(n.sentence);
         if (!n.command.empty()) out += "<br>" + element("code", "", n.command);
         out += "</li>\n";
     }
-    if (out.empty()) return element("p", "good", "Nothing needs attention.") + "\n";
-    return "<ul class=\"notices\">\n" + out + "</ul>\n";
+    return out.empty() ? "" : "<ul class=\"notices\">\n" + out + "</ul>\n";
+}
+
+std::string attention(const std::vector<notice>& all)
+{
+    const auto pressing = list_of(all, true);
+    const auto later = list_of(all, false);
+    return "<h2>Needs attention</h2>\n" +
+           (pressing.empty() ? element("p", "good", "Nothing needs attention.") + "\n" : pressing) +
+           (later.empty() ? "" : "<h2>Under way</h2>\n" + later);
 }
 
 std::string users_table(const std::vector<policy::standing>& users, policy::instant now)
@@ -164,8 +173,8 @@ web_answer status_page(const status_view& view, const policy::forecast_result* a
         "</style>\n</head>\n<body>\n<header>\n" + element("h1", "", "Certificates of " + view.owner) + "\n" +
         element("p", well ? "good" : "bad", up_to_date(view.users)) + "\n" +
         element("p", "soft", "As of " + policy::format_utc(now)) + "\n</header>\n<main>\n" +
-        "<h2>Needs attention</h2>\n" + attention(notices(view, now)) + "<h2>Users</h2>\n" +
-        users_table(view.users, now) + credentials_table(view.credentials);
+        attention(notices(view, now)) + "<h2>Users</h2>\n" + users_table(view.users, now) +
+        credentials_table(view.credentials);
     if (ahead) out += coming(*ahead, view.owner);
     out += "</main>\n<footer class=\"soft\">" + escape("exposure-agent " + version) +
            " · <a href=\"/status.json\">status.json</a> · <a href=\"/metrics\">metrics</a></footer>\n"

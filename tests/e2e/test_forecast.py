@@ -129,5 +129,17 @@ class ForecastTest(unittest.TestCase):
         self.assertNotRegex(text, r"<script|href|url\(|@import|\son\w+=")
 
 
+class ReadmePicturesTest(unittest.TestCase):
+    def test_they_are_there_in_light_and_dark(self):
+        readme = (harness.ROOT / "README.md").read_text()
+        pictures = [harness.ROOT / path for path in re.findall(r"!\[[^\]]+\]\(([^)]+)\)", readme)]
+        self.assertEqual([p.name for p in pictures], ["rotation.svg", "status-page.png"])
+        text = pictures[0].read_text()
+        xml.etree.ElementTree.fromstring(text)
+        self.assertIn("prefers-color-scheme:dark", text)
+        self.assertNotRegex(text, r"<script|href|url\(|@import")
+        self.assertEqual(pictures[1].read_bytes()[:8], b"\x89PNG\r\n\x1a\n")
+
+
 if __name__ == "__main__":
     unittest.main()
