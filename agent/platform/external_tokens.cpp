@@ -2,6 +2,7 @@
 
 #include "agent/platform/token_endpoint.hpp"
 #include "agent/platform/token_record.hpp"
+#include "policy/fingerprint.hpp"
 
 #include <array>
 #include <functional>
@@ -21,8 +22,12 @@ constexpr auto refused_rest = 15s;           // then nobody waits for the source
 
 }  // namespace
 
-external_tokens::external_tokens(policy::secret_source source, secret_reader& reader, io::clock& clock)
-    : source_(std::move(source)), reader_(reader), clock_(clock)
+external_tokens::external_tokens(policy::secret_source source, secret_reader& reader, io::clock& clock,
+                                 std::string_view owner)
+    : source_(std::move(source)),
+      reader_(reader),
+      clock_(clock),
+      share_(owner.empty() ? 0 : static_cast<int>(policy::stable_hash(owner) % 100))
 {
 }
 
@@ -51,7 +56,8 @@ io::task<void> external_tokens::read_until_it_differs(std::string refused)
     const bool known = refused == refused_ && clock_.steady() < ask_again_at_;
     if (known && !may_read()) co_return policy::result<void>();
     auto done = co_await read_once();
-    for (const auto pause : refused_pauses) {
+    for (const std::chrono::milliseconds each : refused_pauses) {
+        const auto pause = each + each * share_ / 100;
         if (done && fingerprint_of(token_) != refused) co_return done;
         if (known || source_.from == origin::environment) break;
         // out of time: what was refused is the answer, not that we were asked to stop

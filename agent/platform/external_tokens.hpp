@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <optional>
+#include <string_view>
 
 namespace platform {
 
@@ -15,8 +16,9 @@ namespace platform {
 // after a 401, with back-off while the source still gives the refused token. All that wait share one reading.
 class external_tokens final : public access_tokens {
 public:
-    // The reader and the clock outlive this.
-    external_tokens(policy::secret_source, secret_reader&, io::clock&);
+    // The reader and the clock outlive this. The owner spreads the readings after a refusal: all readers of
+    // one store meet it at the same moment.
+    external_tokens(policy::secret_source, secret_reader&, io::clock&, std::string_view owner = {});
 
     io::task<crypto::secret> current() override;
 
@@ -46,6 +48,7 @@ private:
     std::optional<policy::failure> failure_;  // of the last reading
     std::string refused_;                     // fingerprint of the token that the source gave on and on
     std::chrono::steady_clock::time_point ask_again_at_;
+    int share_;  // of a pause that this owner waits in addition, in percent
 };
 
 }  // namespace platform

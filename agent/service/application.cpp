@@ -219,12 +219,14 @@ application::application(std::shared_ptr<const policy::desired_state> desired, a
 {
     auto& p = *parts_;
     const auto& identity = p.desired->identity;
+    const auto owner = p.desired->owner.value_or(disk::this_installation().owner);
     if (identity.access_token) {
-        p.external = std::make_unique<platform::external_tokens>(*identity.access_token, p.secrets, p.clock);
+        p.external =
+            std::make_unique<platform::external_tokens>(*identity.access_token, p.secrets, p.clock, owner);
     } else {
         p.oauth = std::make_unique<platform::oauth_tokens>(
             platform::oauth_world{p.http, p.clock, p.token_store, p.secrets, executor(), pool()}, identity,
-            p.desired->owner.value_or(disk::this_installation().owner));
+            owner);
     }
     if (options.borrowed_tokens && p.oauth) p.borrowed = options.borrowed_tokens(*this);
     p.channel = std::make_unique<platform::api_channel>(p.http, tokens(), p.clock, std::move(options.watch));

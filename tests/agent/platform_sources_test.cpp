@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <unistd.h>
 
 namespace {
@@ -193,6 +194,24 @@ BOOST_AUTO_TEST_CASE(a_401_asks_the_command_again_with_back_off)
     BOOST_CHECK((clock.slept == std::vector<std::chrono::milliseconds>{1s, 2s}));
     BOOST_TEST(run(tokens.after_refusal(crypto::secret("t1"))).value().view() == "t2");
     BOOST_TEST(process.requests.size() == 4u);
+}
+
+BOOST_AUTO_TEST_CASE(readers_of_one_store_ask_it_again_at_different_moments)
+{
+    std::set<std::int64_t> pauses;
+    for (int host = 0; host < 20; ++host) {
+        platform::external_tokens tokens(command(), reader, clock, "web-" + std::to_string(host));
+        for (const auto* token : {"t1", "t1", "t2"})
+            printed(token);
+        BOOST_TEST(run(tokens.current()).value().view() == "t1");
+        clock.slept.clear();
+        BOOST_TEST(run(tokens.after_refusal(crypto::secret("t1"))).value().view() == "t2");
+        BOOST_TEST_REQUIRE(clock.slept.size() == 1u);
+        const auto pause = clock.slept.front();
+        BOOST_TEST((pause >= 1s && pause < 2s));
+        pauses.insert(pause.count());
+    }
+    BOOST_TEST(pauses.size() > 10u);
 }
 
 BOOST_AUTO_TEST_CASE(a_command_that_gives_a_refused_token_is_not_run_for_every_call)
