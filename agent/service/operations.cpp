@@ -188,7 +188,13 @@ io::awaitable<object> operations::rotate(object arguments)
             co_return service::answer_of(policy::failure{
                 .code = policy::errc::usage,
                 .context = name.text() + " is being removed: the configuration does not name it any more"});
-    // asked for in the turn that performs it: two that ask one after the other get two rotations
+    // One after the other, also while the first one waits: each gets a certificate of its own.
+    std::vector<io::async_lock::holder> turns;
+    for (const auto& name : only) {
+        auto turn = co_await rotating_.try_emplace(name, app_.executor()).first->second.acquire();
+        turns.push_back(std::move(turn));
+    }
+    // Asked for in the turn that performs it.
     std::set<policy::user_name> unasked = only;
     std::optional<policy::failure> failed;
     const bool retire_now = flag(arguments, "retire_now");

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/io/async_lock.hpp"
 #include "agent/reconcile/credentials.hpp"
 #include "agent/reconcile/run.hpp"
 #include "agent/service/application.hpp"
@@ -7,6 +8,7 @@
 #include <boost/json/object.hpp>
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 
@@ -54,6 +56,7 @@ private:
     application& app_;
     reconcile::step_listener listener_;
     guards guards_;
+    std::map<policy::user_name, io::async_lock> rotating_;
 };
 
 // Stores the configuration in force: `status` goes by it while the file is wrong.

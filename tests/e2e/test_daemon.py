@@ -533,6 +533,15 @@ class OneShotTest(DaemonCase):
             self.assertFalse(waits.done())
             self.assertEqual(waits.result().returncode, 1)
 
+    def test_a_failed_deploy_goes_on_with_the_back_off(self):
+        agent = self.agent(users=[{"name": "one", "consumer_group": "one", "hooks": [{"command": ["/bin/false"]}]}])
+        self.start(agent)
+        wait_until(lambda: agent.status("logs/one")["failures"] == 1)
+        agent.run("deploy", "logs/one", expect=1)
+        shown = agent.status("logs/one")
+        self.assertEqual((shown["failures"], shown["deploy"]), (2, "failed"))
+        self.assertGreater(shown["next_attempt"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
+
     def test_timeout_bounds_a_daemon_that_hangs(self):
         agent = self.agent(users=["one"])
         daemon = self.start(agent)
@@ -568,19 +577,29 @@ class OneShotTest(DaemonCase):
                 self.assertEqual(done.result().returncode, 0)
 
 
-# Whatever opens a directory of that name waits for ever, as on a file server that is gone.
+# Whatever looks at a directory of that name waits for ever, as on a file server that is gone.
 HUNG = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdarg.h>
 #include <string.h>
 #include <unistd.h>
-#define HANG(name) int name(int at, const char *path, int flags, ...) { \\
-    while (!strcmp(path, "hung")) pause(); \\
+static void hang_if(int it_does) {
+    if (it_does) (void)!write(2, "hung\\n", 5);
+    while (it_does) pause();
+}
+#define OPEN_AT(name) int name(int at, const char *path, int flags, ...) { \\
+    hang_if(!strcmp(path, "hung")); \\
     va_list more; va_start(more, flags); const int mode = va_arg(more, int); va_end(more); \\
     return ((int (*)(int, const char *, int, ...))dlsym(RTLD_NEXT, #name))(at, path, flags, mode); }
-HANG(openat)
-HANG(openat64)
+#define OPEN(name) int name(const char *path, int flags, ...) { \\
+    hang_if(strstr(path, "/hung/") != 0); \\
+    va_list more; va_start(more, flags); const int mode = va_arg(more, int); va_end(more); \\
+    return ((int (*)(const char *, int, ...))dlsym(RTLD_NEXT, #name))(path, flags, mode); }
+OPEN_AT(openat)
+OPEN_AT(openat64)
+OPEN(open)
+OPEN(open64)
 """
 
 
@@ -610,12 +629,14 @@ class HungDirectoriesTest(DaemonCase):
 
     def test_while_they_are_published(self):
         daemon = self.start(self.web, self.hung)
-        wait_until(lambda: len(self.platform.users()) == len(self.USERS) + 1)
+        self.says(self.web, "hung\n", len(self.USERS) - 2)  # four threads were all there were
         self.works(daemon)
 
     def test_at_the_start(self):
         self.web.run("reconcile", expect=0)
-        self.works(self.start(self.web, self.hung))
+        daemon = self.start(self.web, self.hung)
+        self.says(self.web, "hung\n")
+        self.works(daemon)
 
 
 class ExposuresTest(DaemonCase):
