@@ -71,6 +71,14 @@ int no_password(char*, int, int, void*)
     return -1;
 }
 
+int give_password(char* buffer, int size, int, void* password)
+{
+    const auto text = static_cast<const secret*>(password)->view();
+    if (text.size() > static_cast<std::size_t>(size)) return -1;
+    text.copy(buffer, text.size());
+    return static_cast<int>(text.size());
+}
+
 }  // namespace
 
 void private_key::release::operator()(evp_pkey_st* key) const noexcept
@@ -109,6 +117,22 @@ policy::result<private_key> private_key::from_pem(std::string_view text)
     handle key(PEM_read_bio_PrivateKey(input.get(), nullptr, no_password, nullptr));
     if (!key) return errors.failure("the private key cannot be read (unencrypted PEM is expected)");
     return own(std::move(key));
+}
+
+policy::result<private_key> private_key::from_encrypted_pem(std::string_view text, const secret& password)
+{
+    const openssl::error_queue errors;
+    const openssl::bio input = openssl::reader(text);
+    secret given(password.view());
+    handle key(PEM_read_bio_PrivateKey(input.get(), nullptr, give_password, &given));
+    if (!key) return errors.failure("the private key cannot be decrypted; is the password right?");
+    return own(std::move(key));
+}
+
+bool is_encrypted(std::string_view pem)
+{
+    return pem.find("-----BEGIN ENCRYPTED PRIVATE KEY-----") != std::string_view::npos ||
+           pem.find("Proc-Type: 4,ENCRYPTED") != std::string_view::npos;
 }
 
 policy::result<secret> private_key::to_pem() const

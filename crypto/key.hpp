@@ -23,6 +23,10 @@ public:
     // that we do not make.
     [[nodiscard]] static policy::result<private_key> from_pem(std::string_view);
 
+    // The same for an encrypted key. errc::crypto also for a wrong password.
+    [[nodiscard]] static policy::result<private_key> from_encrypted_pem(std::string_view,
+                                                                        const secret& password);
+
     // PKCS#8, not encrypted: Java 17 cannot read what OpenSSL 3 encrypts.
     [[nodiscard]] policy::result<secret> to_pem() const;
 
@@ -47,5 +51,8 @@ private:
     policy::key_type type_;
     std::string fingerprint_;
 };
+
+// Whether a password is needed to read the key.
+bool is_encrypted(std::string_view pem);
 
 }  // namespace crypto

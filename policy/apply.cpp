@@ -258,9 +258,14 @@ struct user_change {
     }
     void operator()(const event::imported& e) const
     {
+        for (auto& g : user.generations)
+            if (!g.published_at) g.abandoned = true;
         user.generations.push_back(e.made);
-        user.previous = user.current;
-        user.current = e.made.id;
+        user.rotate_asked_at.reset();
+        user.held.clear();
+        user.failure.reset();
+        user.blocked.reset();
+        user.deploy_reason = "imported";
     }
 };
 

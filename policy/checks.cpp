@@ -42,20 +42,27 @@ std::optional<instant> all_shown_at(const facts& f)
     return at;
 }
 
+// When a user that is not wanted any more is deleted.
+instant removed_at(const facts& f)
+{
+    if (f.leaving && f.leaving->at_once) return f.now;
+    return *f.have->unwanted_since + f.have->entry.retire_after;
+}
+
 std::optional<finding> unwanted(const facts& f)
 {
     if (f.want) return std::nullopt;
+    const std::string why =
+        f.leaving ? "this host is being decommissioned" : "not in the configuration any more";
     if (!f.wanted.reconcile.prune)
         return wait(reason::not_in_file,
                     "not in the configuration any more; it stays, because reconcile.prune is false",
                     std::nullopt);
     // from the future: the clock was set back
     if (!f.have->unwanted_since || *f.have->unwanted_since > f.now)
-        return act(f, action_kind::mark_unwanted, reason::not_in_file,
-                   "not in the configuration any more; deleted after retire_after");
-    const auto at = *f.have->unwanted_since + f.have->entry.retire_after;
-    if (f.now < at)
-        return wait(reason::not_in_file, "not in the configuration any more; deleted after retire_after", at);
+        return act(f, action_kind::mark_unwanted, reason::not_in_file, why + "; deleted after retire_after");
+    const auto at = removed_at(f);
+    if (f.now < at) return wait(reason::not_in_file, why + "; deleted after retire_after", at);
     if (auto patience = backing_off(f)) return patience;
     if (const auto shown = all_shown_at(f))
         return wait(reason::waiting_settle, "a user that was just created may still appear in the list",
@@ -65,7 +72,7 @@ std::optional<finding> unwanted(const facts& f)
         return !g.missing_since || !users_with_key(f, g).empty();
     });
     return act(f, remote ? action_kind::remove : action_kind::forget, reason::not_in_file,
-               "not in the configuration any more, and retire_after has passed");
+               f.leaving && f.leaving->at_once ? why : why + ", and retire_after has passed");
 }
 
 std::optional<finding> wanted_again(const facts& f)
@@ -326,9 +333,12 @@ std::optional<finding> needs_new(const facts& f)
                          " in 24 h) is used up; find out why, then run: exposure-agent rotate " +
                          name_of(f).text());
     if (must_release_first(f) && !is_ours(f, *f.current))
-        return block(reason::strategy_replace, sentence + ", but user " + f.current->remote_id +
-                                                   " lost our marker and is not deleted; delete it "
-                                                   "yourself, or set rotation.strategy: overlap");
+        return block(
+            reason::strategy_replace,
+            sentence + ", but user " + f.current->remote_id +
+                (f.current->imported ? " was imported without --retire and is not deleted; delete it "
+                                     : " lost our marker and is not deleted; delete it ") +
+                "yourself, or set rotation.strategy: overlap");
     if (must_release_first(f))
         return act(f, action_kind::delete_before_replace, reason::strategy_replace,
                    sentence + "; the old user is deleted first (rotation.strategy: replace)", f.current);

@@ -145,7 +145,7 @@ struct rolled_back {
 };
 struct hooks_requested {};
 struct retry_requested {};
-struct imported {  // made by hand, and ours from now on
+struct imported {  // made by hand, and ours from now on; it takes the place of what is on its way
     generation made;
 };
 

@@ -105,7 +105,8 @@ explanation explain(const desired_state& desired, const observed_state& observed
     explanation e{.name = name};
     const auto seen = observed.exposures.find(name.exposure);
     const auto failed = seen == observed.exposures.end() ? std::nullopt : seen->second.error;
-    e.facts = facts_of(join(user_index(desired, observed, stored), name, now, {}), failed);
+    const auto wanted = stored.leaving ? leaving_state(desired) : desired;
+    e.facts = facts_of(join(user_index(wanted, observed, stored), name, now, {}), failed);
     for (const auto& view : plan.users) {
         if (view.name != name) continue;
         e.finding = view.finding;

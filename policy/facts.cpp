@@ -59,7 +59,8 @@ facts join(const user_index& all, const user_name& name, instant now, plan_optio
             .instance_id = {},
             .wanted_print = {},
             .now = now,
-            .options = options};
+            .options = options,
+            .leaving = all.stored.leaving ? &*all.stored.leaving : nullptr};
     if (f.want) f.wanted_print = entry_fingerprint(*f.exposure, *f.want);
     if (const auto have = all.stored.users.find(name); have != all.stored.users.end()) {
         f.have = &have->second;
@@ -104,6 +105,7 @@ const remote_user* listed(const facts& f, const generation& g)
 bool carries_marker(const remote_user& user, const std::string& owner, const user_name& name,
                     const generation& g)
 {
+    if (!user.mark && g.imported) return !g.kept && user.id == g.remote_id;
     if (!user.mark) return is_cut_off(user.description, g.sent.description);
     return user.mark->owner == owner && user.mark->name == name &&
            user.mark->key == marker_key(g.fingerprint);

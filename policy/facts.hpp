@@ -56,6 +56,7 @@ struct facts {
     std::string wanted_print;  // entry_fingerprint, empty when the file does not name the user
     instant now;
     plan_options options;
+    const decommission* leaving = nullptr;  // null: this host stays
 };
 
 // A rule fired. Without an action the user waits (until `until`, or for a person when blocked).
@@ -88,8 +89,8 @@ bool carries_marker(const remote_user&, const std::string& owner, const user_nam
 bool may_get_certificate(const remote_user&, const generation&, instant now);
 
 // True when the remote user of this generation is ours to delete: it carries our owner's mark (or what the
-// platform left of it), or is certainly gone. A user without a mark is nobody's to delete (contract section
-// 3).
+// platform left of it), was imported with --retire, or is certainly gone. Any other user without a mark is
+// nobody's to delete (contract section 3).
 bool is_ours(const facts&, const generation&);
 
 // True when what a POST of this generation made may not be shown yet: it was sent a short while ago, and its

@@ -345,6 +345,9 @@ bool by_time(const forecast_entry& a, const forecast_entry& b)
 forecast_result forecast(const desired_state& desired, const stored_state& stored, instant from,
                          instant until)
 {
+    const auto has_users = [](const desired_exposure& e) { return !e.users.empty(); };
+    if (stored.leaving && std::ranges::any_of(desired.exposures, has_users))
+        return forecast(leaving_state(desired), stored, from, until);
     forecast_result result{.from = from, .until = until, .users = {}, .entries = {}};
     const auto nobody = without_users(desired);
     auto rest = stored;

@@ -86,6 +86,10 @@ std::optional<std::pair<reason, std::string>> difference(const facts& f, const g
     const auto& want = *f.want;
     if (g.where.base_url != e.base_url)
         return changed(reason::name_changed, "base_url", g.where.base_url, e.base_url);
+    if (g.imported) {  // its names stay as they are until the first rotation
+        if (g.where.tenant == e.tenant) return std::nullopt;
+        return changed(reason::name_changed, "tenant", g.where.tenant, e.tenant);
+    }
     const auto name = common_name(e.variant, e.tenant, want.name, g.id);
     if (g.sent.common_name != name)
         return changed(reason::name_changed, "common name", g.sent.common_name, name);

@@ -3,6 +3,7 @@
 #include "policy/about.hpp"
 #include "policy/backoff.hpp"
 #include "policy/dates.hpp"
+#include "policy/plan.hpp"
 
 #include <algorithm>
 
@@ -93,6 +94,7 @@ void add_user(std::vector<seen_case>& found, const standing& s, const notify_fac
 std::vector<seen_case> cases_of(const notify_facts& facts, instant now)
 {
     std::vector<seen_case> found;
+    if (is_decommissioned(facts.stored)) return found;
     add_login(found, facts.login);
     if (facts.stored.cloned)
         found.push_back({notify_case::blocked, "state directory",

@@ -6,6 +6,7 @@
 #include "policy/facts.hpp"
 #include "policy/gate.hpp"
 
+#include <limits>
 #include <set>
 
 namespace policy {
@@ -211,7 +212,26 @@ private:
 plan_result plan(const desired_state& desired, const observed_state& observed, const stored_state& stored,
                  instant now, plan_options options)
 {
-    return planner(desired, observed, stored, now, options).run();
+    if (!stored.leaving) return planner(desired, observed, stored, now, options).run();
+    const auto nothing = leaving_state(desired);
+    return planner(nothing, observed, stored, now, options).run();
+}
+
+desired_state leaving_state(desired_state desired)
+{
+    for (auto& exposure : desired.exposures) {
+        exposure.users.clear();
+        exposure.create_instance = false;
+    }
+    desired.credentials.clear();
+    desired.reconcile.prune = true;
+    desired.reconcile.max_deletes = std::numeric_limits<int>::max();
+    return desired;
+}
+
+bool is_decommissioned(const stored_state& stored)
+{
+    return stored.leaving && stored.users.empty();
 }
 
 }  // namespace policy

@@ -76,6 +76,13 @@ struct plan_result {
     instant wake_at;                  // when the plan would change by time alone, at most an interval away
 };
 
+// What the file wants of a host that is being decommissioned: no user and no instance, and no limit holds up
+// the deletions.
+desired_state leaving_state(desired_state);
+
+// Nothing on this host needs a key or the login any more.
+bool is_decommissioned(const stored_state&);
+
 // Exposures that `observed` lacks were not looked at: only what the disk alone decides is planned for them.
 plan_result plan(const desired_state&, const observed_state&, const stored_state&, instant now,
                  plan_options = {});

@@ -5,6 +5,7 @@
 #include "policy/dates.hpp"
 #include "policy/facts.hpp"
 #include "policy/need.hpp"
+#include "policy/plan.hpp"
 
 #include <algorithm>
 
@@ -42,10 +43,11 @@ std::vector<retiring_user> retiring_of(const facts& f)
 {
     std::vector<retiring_user> found;
     for (const auto& g : f.have->generations) {
-        if (g.remote_id.empty() || g.missing_since || is_of_another_owner(f, g)) continue;
+        if (g.remote_id.empty() || g.missing_since || g.kept || is_of_another_owner(f, g)) continue;
         std::optional<instant> at;
         if (!f.want && f.have->unwanted_since)
-            at = *f.have->unwanted_since + f.have->entry.retire_after;
+            at = f.leaving && f.leaving->at_once ? f.now
+                                                 : *f.have->unwanted_since + f.have->entry.retire_after;
         else if (f.want && is_left_over(f, g) && f.current && f.current->deployed_at)
             at = retires_at(f, g);
         if (at) found.push_back({g.remote_id, g.sent.common_name, *at});
@@ -75,7 +77,9 @@ void judge_state(standing& s, const facts& f, const stored_exposure* exposure)
     if (have && !have->unreadable.empty())
         return set(s, user_state::blocked, reason::record_unreadable, have->unreadable, true);
     if (!f.want && f.wanted.reconcile.prune && !(have->blocked))
-        return set(s, user_state::removing, reason::not_in_file, "not in the configuration any more", false);
+        return set(s, user_state::removing, reason::not_in_file,
+                   f.leaving ? "this host is being decommissioned" : "not in the configuration any more",
+                   false);
     if (have && have->blocked) {
         set(s, user_state::blocked, reason::healthy, have->blocked->sentence,
             have->blocked->reason != word_of(reason::paused));
@@ -200,7 +204,9 @@ std::optional<owner_change> changed_owner(const desired_state& desired, const st
     return change.users ? std::optional(change) : std::nullopt;
 }
 
-std::vector<standing> standings(const desired_state& desired, const stored_state& stored, instant now)
+namespace {
+
+std::vector<standing> stand_all(const desired_state& desired, const stored_state& stored, instant now)
 {
     const observed_state nothing_seen;
     const user_index all(desired, nothing_seen, stored);
@@ -211,6 +217,13 @@ std::vector<standing> standings(const desired_state& desired, const stored_state
     for (const auto& [name, user] : stored.users)
         if (!all.wanted(name)) found.push_back(stand(all, name, now));
     return found;
+}
+
+}  // namespace
+
+std::vector<standing> standings(const desired_state& desired, const stored_state& stored, instant now)
+{
+    return stored.leaving ? stand_all(leaving_state(desired), stored, now) : stand_all(desired, stored, now);
 }
 
 }  // namespace policy

@@ -84,6 +84,8 @@ struct generation {
     std::vector<std::string>
         not_ours;             // users that carry its marker, or that an answer named, without its key
     bool abandoned = false;   // never became READY in time; a successor was made
+    bool imported = false;    // made by hand: its user carries no marker of ours
+    bool kept = false;        // imported without --retire: its user is never deleted
     bool key_on_disk = true;  // fact of the look, never stored
 
     bool operator==(const generation&) const = default;
@@ -91,7 +93,7 @@ struct generation {
 BOOST_DESCRIBE_STRUCT(generation, (),
                       (id, fingerprint, where, sent, created_at, submitted_at, answered, remote_id,
                        accepted_at, certificate, collected_at, verified, verified_at, published_at,
-                       deployed_at, missing_since, quarantine, not_ours, abandoned))
+                       deployed_at, missing_since, quarantine, not_ours, abandoned, imported, kept))
 
 // What the published directory held when it was last written: stat facts, so that a look costs no reading.
 struct published_file {
@@ -208,8 +210,19 @@ struct stored_exposure {
 BOOST_DESCRIBE_STRUCT(stored_exposure, (),
                       (name, where, onboarding_since, group_fields, listed_at, failure, blocked))
 
+// This host leaves (`decommission`): nothing is created or rotated any more, and its users go.
+struct decommission {
+    instant since;
+    bool at_once = false;                // without waiting for retire_after
+    std::optional<instant> finished_at;  // nothing is left
+
+    bool operator==(const decommission&) const = default;
+};
+BOOST_DESCRIBE_STRUCT(decommission, (), (since, at_once, finished_at))
+
 struct stored_state {
     std::string owner;
+    std::optional<decommission> leaving;
     bool cloned = false;  // the directory was copied from another machine and `takeover` was not said
     std::map<user_name, stored_user> users;
     std::map<std::string, stored_exposure> exposures;

@@ -29,22 +29,27 @@ _exposure_agent() {
 complete -F _exposure_agent exposure-agent
 )shell";
 
+// clang-format off: it takes zsh for C++
 const char* zsh_script = R"shell(#compdef exposure-agent
 _exposure_agent() {
     local line
     local -a found
-    for line in ${(f)" $(${words[1]} __complete "${(@)words[2,CURRENT]}" 2 > / dev / null) "}; do
-    if[[$line ==:files]];
-then _files else found +=
-    ("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")fi done((${#found})) && _describe 'exposure-agent' found
+    for line in ${(f)"$(${words[1]} __complete "${(@)words[2,CURRENT]}" 2>/dev/null)"}; do
+        if [[ $line == :files ]]; then
+            _files
+        else
+            found+=("${${line%%$'\t'*}//:/\\:}:${line#*$'\t'}")
+        fi
+    done
+    (( ${#found} )) && _describe 'exposure-agent' found
 }
-if
-    [["$funcstack[1]" == "_exposure-agent"]]; then
+if [[ "$funcstack[1]" == "_exposure-agent" ]]; then
     _exposure_agent "$@"
 else
     compdef _exposure_agent exposure-agent
 fi
 )shell";
+// clang-format on
 
 const char* fish_script = R"shell(# fish completion for exposure-agent
 function __exposure_agent_complete

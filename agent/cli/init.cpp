@@ -20,7 +20,6 @@
 #include <filesystem>
 #include <iostream>
 #include <sys/stat.h>
-#include <termios.h>
 #include <unistd.h>
 
 // init: the first configuration, asked for or given by flags; what can be tried is tried before it is
@@ -156,22 +155,6 @@ policy::result<void> try_client(const init_options& o, const crypto::secret& typ
 }
 
 // Questions
-
-// Typed without an echo.
-crypto::secret read_hidden(const std::string& prompt)
-{
-    termios before{};
-    const bool known = ::tcgetattr(STDIN_FILENO, &before) == 0;
-    auto hidden = before;
-    hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
-    if (known) ::tcsetattr(STDIN_FILENO, TCSANOW, &hidden);
-    std::cerr << prompt << ": " << std::flush;  // not before: who answers at once would be echoed
-    std::string line;
-    std::getline(std::cin, line);
-    if (known) ::tcsetattr(STDIN_FILENO, TCSANOW, &before);
-    std::cerr << "\n";
-    return crypto::secret(std::move(line));
-}
 
 std::string last_part(const std::string& url)
 {

@@ -163,6 +163,29 @@ void add_lifecycle(CLI::App& app, session& s)
     sub = add_shown(app, s, "rollback", "Return to the previous certificate",
                     [&s, names] { return rollback(s.common, *names); });
     add_required_names(sub, *names);
+    auto im = std::make_shared<import_options>();
+    sub = add_shown(app, s, "import", "Manage a user that was made by hand, with its key and certificate",
+                    [&s, im] { return import(s.common, *im); });
+    sub->add_option("name", im->name, "the user of the configuration that it becomes")
+        ->required()
+        ->type_name("EXPOSURE/USER");
+    sub->add_option("--key", im->key, "file with its private key (PEM)")->required()->type_name("FILE");
+    sub->add_option("--certificate", im->certificate, "file with its certificate (PEM or DER)")
+        ->required()
+        ->type_name("FILE");
+    sub->add_option("--remote-id", im->remote_id, "the user's id, if its certificate does not find it")
+        ->type_name("ID");
+    sub->add_option("--password-file", im->password_file, "file with the password of an encrypted key")
+        ->type_name("FILE");
+    sub->add_flag("--retire", im->retire, "delete it on the platform after its first rotation");
+
+    auto dc = std::make_shared<decommission_options>();
+    sub = add_shown(app, s, "decommission", "Delete everything of this host: users, files, keys, tokens",
+                    [&s, dc] { return decommission(s.common, *dc); });
+    sub->add_flag("--now", dc->at_once, "without waiting for retire_after");
+    sub->add_flag("--undo", dc->undo, "keep this host after all");
+    sub->add_flag("--yes", dc->yes, "do not ask");
+
     auto test = std::make_shared<bool>(false);
     add_shown(app, s, "notify", "Send a test notification and show what came back", [&s, test] {
         return notify(s.common, *test);

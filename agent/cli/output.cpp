@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 #include <iostream>
+#include <termios.h>
 #include <unistd.h>
 
 namespace cli {
@@ -116,6 +117,21 @@ bool flush_output()
     if (why != EPIPE)  // `| head` has read enough
         std::cerr << "exposure-agent: cannot write to standard output: " << std::strerror(why) << "\n";
     return false;
+}
+
+crypto::secret read_hidden(const std::string& prompt)
+{
+    termios before{};
+    const bool known = ::tcgetattr(STDIN_FILENO, &before) == 0;
+    auto hidden = before;
+    hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    if (known) ::tcsetattr(STDIN_FILENO, TCSANOW, &hidden);
+    std::cerr << prompt << ": " << std::flush;  // not before: who answers at once would be echoed
+    std::string line;
+    std::getline(std::cin, line);
+    if (known) ::tcsetattr(STDIN_FILENO, TCSANOW, &before);
+    std::cerr << "\n";
+    return crypto::secret(std::move(line));
 }
 
 }  // namespace cli

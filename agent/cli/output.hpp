@@ -1,5 +1,6 @@
 #pragma once
 
+#include "crypto/secret.hpp"
 #include "policy/time.hpp"
 
 #include <boost/json/object.hpp>
@@ -23,6 +24,9 @@ std::string painted(const std::string& text, colour);
 
 // Asks on the terminal; false without one, or with --no-input.
 bool confirmed(const std::string& question, bool no_input);
+
+// Asks on the terminal, without an echo.
+crypto::secret read_hidden(const std::string& prompt);
 
 struct cell {
     std::string text;

@@ -106,6 +106,21 @@ struct deploy_options {
     std::string spool_directory = deploy::default_spool_directory;
 };
 
+struct import_options {
+    std::string name;
+    std::string key;
+    std::string certificate;
+    std::string remote_id;
+    std::string password_file;
+    bool retire = false;
+};
+
+struct decommission_options {
+    bool at_once = false;
+    bool undo = false;
+    bool yes = false;
+};
+
 struct catalog_options {
     std::string item;
     std::string business_group;
@@ -131,6 +146,8 @@ int history(const globals&, const history_options&);
 int forecast(const globals&, const forecast_options&);
 int rotate(const globals&, const rotate_options&);
 int rollback(const globals&, const std::vector<std::string>& names);
+int import(const globals&, const import_options&);
+int decommission(const globals&, const decommission_options&);
 int notify(const globals&, bool test);
 int takeover(const globals&);
 int check(const globals&);

@@ -55,6 +55,7 @@ constexpr const char* schema[] = {
 
 constexpr const char* tokens_name = "tokens";
 constexpr const char* notifications_name = "notifications";
+constexpr const char* leaving_name = "decommission";
 constexpr const char* installation_name = "installation";
 constexpr const char* value_prefix = "value:";
 constexpr const char* configuration_name = "configuration";
@@ -285,6 +286,8 @@ result<void> write_change(sqlite::connection& to, const change& what)
         if (!v.second.empty()) return keep_value(to, name, v.second);
         return to.run("DELETE FROM kept WHERE name = ?", {name});
     });
+    if (done && what.leaving) done = keep_value(to, leaving_name, record::write(*what.leaving));
+    if (done && what.staying) done = to.run("DELETE FROM kept WHERE name = ?", {leaving_name});
     if (done && what.notified) done = keep_value(to, notifications_name, record::write(*what.notified));
     if (done && what.tokens) done = keep_value(to, tokens_name, what.tokens->view());
     return done;
@@ -387,6 +390,12 @@ result<policy::stored_state> state_database::load()
     if (!done) return done.error();
     const auto known = kept_value(database, installation_name);
     if (!known) return known.error();
+    const auto leaving = kept_value(database, leaving_name);
+    if (!leaving) return leaving.error();
+    if (*leaving) {  // what cannot be read still says that somebody decommissioned this host
+        const auto read = record::read<policy::decommission>(**leaving);
+        state.leaving = read ? *read : policy::decommission{};
+    }
     const auto stored = *known ? record::read<installation>(**known) : policy::failure{};
     if (stored) state.owner = stored->owner;
     // users without the record of whose they are: somebody copied or restored a part

@@ -59,6 +59,8 @@ struct change {
     std::map<std::string, credential_record> credentials;
     std::map<std::string, std::string> values;  // what other subjects remember, by name; empty: forgotten
     std::optional<policy::notify_memory> notified;
+    std::optional<policy::decommission> leaving;
+    bool staying = false;  // `leaving` is forgotten
     std::optional<crypto::secret> tokens;
 };
 

@@ -51,6 +51,10 @@ inline constexpr log_event refresh_failed{"refresh_failed", "bd2f993681894a809b5
 inline constexpr log_event credential_updated{"credential_updated", "a5c1fe92917549af9d48ff120a191d24"};
 // a catalog credential could not be fetched or written
 inline constexpr log_event credential_failed{"credential_failed", "c396ee758a3b41b186d96f1fe9ed4589"};
+// this host is being decommissioned, is done with that, or stays
+inline constexpr log_event decommissioned{"decommissioned", "7ab3c3ca5b2640aa9df7163f34eddebd"};
+// a user that was made by hand is managed from now on
+inline constexpr log_event imported{"imported", "aa09e49391174e2ea12b6b018b7c579e"};
 // a notification was sent
 inline constexpr log_event notified{"notified", "3e6c7f9a14a74b60b23fbd37d1056dc9"};
 // a notification could not be sent; it is retried

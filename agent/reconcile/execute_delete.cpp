@@ -200,7 +200,8 @@ io::task<void> executor::remove(const policy::action& a)
     const auto generations = world_.user(a.name).generations;
     for (const auto& g : generations) {
         if (g.missing_since && users_with_key(a.name, g).empty()) continue;
-        if (auto gone = co_await delete_all_of(a, g); !gone) co_return gone.error();
+        if (!g.kept)
+            if (auto gone = co_await delete_all_of(a, g); !gone) co_return gone.error();
         policy::user_event removed = policy::event::removed{g.id};
         if (auto saved = co_await record(a, std::move(removed)); !saved) co_return saved.error();
     }

@@ -67,6 +67,10 @@ io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
     pass_outcome outcome;
     listed_at_.reset();
     platform_failed_ = false;
+    if (policy::is_decommissioned(world_.stored())) {
+        outcome.plan = plan(options);
+        co_return outcome;
+    }
     co_await world_.inspect_outputs(exposure_);
     co_await follow_entries();
     outcome.observe_failed = co_await look_again(options);

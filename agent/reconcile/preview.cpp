@@ -88,7 +88,7 @@ io::awaitable<preview> look_ahead(world& w, policy::plan_options options)
 {
     preview p;
     co_await w.inspect_outputs("");
-    co_await look_everywhere(w, p);
+    if (!policy::is_decommissioned(w.stored())) co_await look_everywhere(w, p);
     assume_observations(w);
     const auto now = w.outside().clock.now();
     p.plan = policy::plan(w.desired(), w.observed(), w.stored(), now, options);

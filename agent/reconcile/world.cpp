@@ -168,4 +168,14 @@ io::task<void> world::record(policy::desired_exposure e, policy::exposure_event 
     co_return saved;
 }
 
+io::task<void> world::leave(std::optional<policy::decommission> how)
+{
+    disk::change with;
+    with.leaving = how;
+    with.staying = !how;
+    auto saved = co_await outside_.store.commit(std::move(with));
+    if (saved) stored_.leaving = how;
+    co_return saved;
+}
+
 }  // namespace reconcile

@@ -8,6 +8,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -82,6 +83,9 @@ public:
     io::task<void> record(const policy::user_name&, policy::user_event, const policy::origin&,
                           disk::change with);
     io::task<void> record(policy::desired_exposure, policy::exposure_event);
+
+    // This host leaves, or (none) stays. On stable storage when it returns.
+    io::task<void> leave(std::optional<policy::decommission>);
 
     // Forgets the user: its record on the disk is erased already.
     void forget(const policy::user_name& name) { stored_.users.erase(name); }

@@ -17,8 +17,8 @@ namespace json = boost::json;
 constexpr std::string_view prefix = "/v1/";
 constexpr std::string_view access_token = "access-token";
 constexpr std::string_view ping = "ping";
-constexpr std::array<std::string_view, 7> verbs = {"reconcile", "rotate", "rollback", "deploy",
-                                                   "login",     "logout", "notify"};
+constexpr std::array<std::string_view, 9> verbs = {"reconcile", "rotate", "rollback", "deploy",      "login",
+                                                   "logout",    "notify", "import",   "decommission"};
 
 web_answer in_json(unsigned status, const json::object& body)
 {

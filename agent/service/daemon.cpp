@@ -247,6 +247,8 @@ io::awaitable<void> daemon::after_pass(std::string exposure, std::chrono::durati
 {
     counted_.count_pass(exposure, took);
     co_await keep_configuration(app_);
+    if (auto ended = co_await finish_decommission(app_); !ended)
+        io::log(io::severity::error, ended.error().context);
     co_await login_.look();
     login_.wake();
     tasks_.follow(0ms);

@@ -6,11 +6,13 @@
 #include "agent/io/log_events.hpp"
 #include "agent/platform/oauth.hpp"
 #include "agent/reconcile/observe.hpp"
+#include "agent/service/import.hpp"
 #include "agent/service/login_watch.hpp"
 #include "agent/service/notifier.hpp"
 #include "policy/about.hpp"
 #include "policy/dates.hpp"
 #include "policy/exit_code.hpp"
+#include "policy/plan.hpp"
 #include "policy/requests.hpp"
 
 #include <boost/json.hpp>
@@ -128,6 +130,16 @@ policy::origin caller_of(const object& arguments)
 
 io::awaitable<object> operations::perform(std::string verb, object arguments)
 {
+    const bool changes_a_user =
+        verb == "rotate" || verb == "rollback" || verb == "deploy" || verb == "import";
+    if (changes_a_user && app_.world().stored().leaving)
+        co_return service::answer_of(
+            policy::failure{.code = policy::errc::refused,
+                            .context = "this host is being decommissioned. To keep it, run: exposure-agent "
+                                       "decommission --undo",
+                            .kind = policy::retry::never});
+    if (verb == "import") co_return co_await import(std::move(arguments));
+    if (verb == "decommission") co_return co_await decommission(std::move(arguments));
     if (verb == "reconcile") co_return co_await reconcile(std::move(arguments));
     if (verb == "rotate") co_return co_await rotate(std::move(arguments));
     if (verb == "rollback") co_return co_await rollback(std::move(arguments));
@@ -168,6 +180,7 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
     co_await keep_configuration(app_);
     auto report = co_await reconcile::run(app_.world(), options, listener_);
     (void)co_await publish_token(app_);
+    if (auto ended = co_await finish_decommission(app_); !ended) report.exposures.emplace("", ended.error());
     if (options.only.empty()) {
         std::shared_ptr<void> taken;
         if (guards_.credentials) taken = co_await guards_.credentials();
@@ -379,6 +392,92 @@ io::awaitable<object> operations::logout()
     co_return done("logged out: the tokens are forgotten on this host");
 }
 
+io::awaitable<object> operations::import(object arguments)
+{
+    const auto names = names_of(arguments);
+    if (names.size() != 1)
+        co_return service::answer_of(
+            policy::failure{.code = policy::errc::usage, .context = "import takes the name of one user"});
+    const auto name = *names.begin();
+    import_request request{.key_pem = crypto::secret(text(arguments, "key")),
+                           .certificate = text(arguments, "certificate"),
+                           .remote_id = text(arguments, "remote_id"),
+                           .retire = flag(arguments, "retire")};
+    policy::result<std::vector<std::string>> imported = policy::failure{};
+    {
+        const auto held = co_await take(name.exposure);
+        imported = co_await import_pair(app_, name, std::move(request), caller_of(arguments));
+    }
+    if (!imported) co_return service::answer_of(imported.error());
+    auto answer = co_await converge(names, std::move(arguments), guards_.exposure);
+    array messages;
+    for (const auto& message : *imported)
+        messages.emplace_back(message);
+    if (answer.at("exit").as_int64() != policy::exit_code::done)
+        for (const auto& message : answer.at("messages").as_array())
+            messages.push_back(message);
+    answer["messages"] = std::move(messages);
+    co_return answer;
+}
+
+// Every exposure is taken while it is noted, so that no pass that began before goes on creating.
+io::awaitable<object> operations::decommission(object arguments)
+{
+    if (flag(arguments, "undo")) co_return co_await undo_decommission();
+    auto& world = app_.world();
+    auto leaving = world.stored().leaving.value_or(policy::decommission{.since = app_.clock().now()});
+    leaving.at_once = leaving.at_once || flag(arguments, "at_once");
+    leaving.finished_at.reset();
+    {
+        std::vector<std::shared_ptr<void>> held;
+        for (const auto& name : reconcile::all_exposures(world))
+            held.push_back(co_await take(name));
+        if (auto noted = co_await world.leave(leaving); !noted) co_return service::answer_of(noted.error());
+    }
+    io::log(io::severity::warning, io::events::decommissioned, {},
+            "this host is being decommissioned: nothing is created or rotated any more");
+    const std::set<policy::user_name> all;
+    auto answer = co_await converge(all, std::move(arguments), guards_.exposure);
+    const auto left = world.stored().users.size();
+    auto& messages = answer["messages"].as_array();
+    if (left == 0 && world.stored().leaving && world.stored().leaving->finished_at)
+        messages =
+            array{"Decommissioned: no user of this host is left, and its keys and tokens are deleted."};
+    else if (answer.at("exit").as_int64() == policy::exit_code::done)
+        messages = array{boost::json::string(policy::count(left, "user") +
+                                             " will be deleted after retire_after; the service, or the next "
+                                             "`reconcile`, goes on with it")};
+    co_return answer;
+}
+
+io::awaitable<object> operations::undo_decommission()
+{
+    auto& world = app_.world();
+    if (!world.stored().leaving) co_return done("this host is not being decommissioned; nothing to undo");
+    const bool finished = world.stored().leaving->finished_at.has_value();
+    if (auto noted = co_await world.leave(std::nullopt); !noted) co_return service::answer_of(noted.error());
+    io::log(io::severity::info, io::events::decommissioned, {}, "this host is not decommissioned any more");
+    co_return done(finished
+                       ? "This host was decommissioned completely. To use it again, run: exposure-agent login"
+                       : "This host stays: the next pass works on its users again.");
+}
+
+// Tokens go last: until then some user may still have to be deleted with them.
+io::task<void> finish_decommission(application& app)
+{
+    auto& world = app.world();
+    if (!policy::is_decommissioned(world.stored()) || world.stored().leaving->finished_at)
+        co_return policy::result<void>();
+    if (auto* oauth = app.oauth())
+        if (auto gone = co_await oauth->logout(); !gone) co_return gone.error();
+    auto leaving = *world.stored().leaving;
+    leaving.finished_at = app.clock().now();
+    if (auto noted = co_await world.leave(leaving); !noted) co_return noted.error();
+    io::log(io::severity::warning, io::events::decommissioned, {},
+            "this host is decommissioned: no user is left, and its keys and tokens are deleted");
+    co_return policy::result<void>();
+}
+
 io::awaitable<object> operations::test_notification()
 {
     notifier once(app_);
@@ -402,7 +501,7 @@ io::awaitable<void> keep_configuration(application& app)
 io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app, reconcile::fetch which)
 {
     const auto desired = app.desired();
-    if (desired.credentials.empty() || app.world().stored().cloned)
+    if (desired.credentials.empty() || app.world().stored().cloned || app.world().stored().leaving)
         co_return reconcile::credentials_outcome{};
     platform::catalog_client catalog(app.channel(), desired.catalog_url);
     const reconcile::credential_ports ports{app.clock(), catalog,     app.hooks(),

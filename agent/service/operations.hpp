@@ -32,7 +32,8 @@ public:
     }
 
     // reconcile {names, timeout, accept_loss} · rotate {names, retire_now} · rollback {names} ·
-    // deploy {names, force} · login {code | refresh_token, force} · logout {} · notify {} · ping {}
+    // deploy {names, force} · login {code | refresh_token, force} · logout {} · notify {} ·
+    // import {names, key, certificate, remote_id, retire} · decommission {at_once, undo} · ping {}
     io::awaitable<boost::json::object> perform(std::string verb, boost::json::object arguments);
 
 private:
@@ -43,6 +44,9 @@ private:
     io::awaitable<boost::json::object> login(boost::json::object);
     io::awaitable<boost::json::object> logout();
     io::awaitable<boost::json::object> test_notification();
+    io::awaitable<boost::json::object> import(boost::json::object);
+    io::awaitable<boost::json::object> decommission(boost::json::object);
+    io::awaitable<boost::json::object> undo_decommission();
     io::awaitable<boost::json::object> converge(std::set<policy::user_name> only, boost::json::object,
                                                 reconcile::exposure_guard);
     io::awaitable<void> ask(std::string exposure, std::set<policy::user_name>& unasked, bool retire_now,
@@ -64,6 +68,9 @@ io::awaitable<void> keep_configuration(application&);
 
 // Fetches what is due of the file's credentials, or all of them.
 io::awaitable<reconcile::credentials_outcome> keep_credentials(application&, reconcile::fetch);
+
+// Once nothing of a host that leaves is left: forgets the tokens, and notes that it is done.
+io::task<void> finish_decommission(application&);
 
 // The exposures that a verb with these arguments works on.
 std::set<std::string> exposures_of(const reconcile::world&, const std::string& verb,

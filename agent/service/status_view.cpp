@@ -132,6 +132,16 @@ public:
     std::vector<notice> all()
     {
         if (!view_.disk.empty()) say(view_.disk, "");
+        if (view_.leaving && view_.leaving->finished_at) {
+            say("This host was decommissioned at " + policy::format_utc(*view_.leaving->finished_at) +
+                    ". To use it again, run: exposure-agent decommission --undo",
+                "", false);
+            return std::move(told_);
+        }
+        if (view_.leaving)
+            say("This host is being decommissioned: nothing is created or rotated. To keep it, run: "
+                "exposure-agent decommission --undo",
+                "", false);
         if (!view_.login.sentence.empty())
             say(policy::about("login", view_.login.sentence), "exposure-agent token");
         else if (view_.login.state == platform::login_state::required)
@@ -191,6 +201,7 @@ status_view view_of(const policy::desired_state& desired, const policy::stored_s
 {
     status_view view{.owner = stored.owner, .login = std::move(login)};
     view.users = policy::standings(desired, stored, now);
+    view.leaving = stored.leaving;
     for (const auto& exposure : desired.exposures) {
         exposure_view e{.name = exposure.name};
         if (const auto kept = stored.exposures.find(exposure.name); kept != stored.exposures.end()) {
@@ -240,9 +251,11 @@ std::string until(const std::optional<policy::instant>& at, policy::instant now)
 
 bool needs_attention(const status_view& view)
 {
+    const bool gone = view.leaving && view.leaving->finished_at;
     return !view.disk.empty() || (view.notify && view.notify->failure) ||
-           view.login.state == platform::login_state::required || view.login.attention ||
-           view.login.unsaved || std::ranges::any_of(view.users, &policy::standing::attention) ||
+           (!gone && (view.login.state == platform::login_state::required || view.login.attention ||
+                      view.login.unsaved)) ||
+           std::ranges::any_of(view.users, &policy::standing::attention) ||
            std::ranges::any_of(view.exposures,
                                [](const auto& e) { return !e.last_error.empty() || !e.incident.empty(); }) ||
            std::ranges::any_of(view.credentials, [](const auto& c) { return !c.last_error.empty(); });
@@ -273,6 +286,11 @@ object to_json(const status_view& view)
             {"users", std::move(users)},
             {"credentials", std::move(credentials)},
             {"exposures", std::move(exposures)},
+            {"decommission", view.leaving
+                                 ? value(object{{"since", policy::format_utc(view.leaving->since)},
+                                                {"at_once", view.leaving->at_once},
+                                                {"finished_at", time_or_null(view.leaving->finished_at)}})
+                                 : value(nullptr)},
             {"notify", notify_json(view.notify)}};
 }
 

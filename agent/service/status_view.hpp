@@ -38,6 +38,7 @@ struct status_view {
     std::vector<policy::standing> users;  // pointing into the stored state that it was made from
     std::vector<exposure_view> exposures;
     std::vector<credential_view> credentials;
+    std::optional<policy::decommission> leaving;  // none: this host stays
     std::optional<policy::notify_memory> notify;  // none: `notify` is not configured
 };
 
