@@ -81,7 +81,7 @@ std::vector<const remote_user*> users_with_key(const facts&, const generation&);
 const remote_user* listed(const facts&, const generation&);
 
 // True when the user carries the marker of this generation, or what the platform left of it when it cut the
-// description off.
+// description off; or when it is the one that was imported with --retire.
 bool carries_marker(const remote_user&, const std::string& owner, const user_name&, const generation&);
 
 // True when a user that has no certificate may still get one, which shows whose it is. One that never had one
