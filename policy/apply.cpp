@@ -352,8 +352,15 @@ struct narrator {
                     "serial " + e.certificate.serial + ", valid until " + format_utc(e.certificate.expiry())};
     }
     answer operator()(const event::quarantined& e) const { return line{"quarantined", e.generation, e.why}; }
+    // News only where another end counts from now on: a date that was not shown before, or is later than
+    // notAfter, changes nothing.
     answer operator()(const event::expiration_seen& e) const
     {
+        const auto* g = user.find(e.generation);
+        if (!g || !g->certificate) return std::nullopt;
+        auto changed = *g->certificate;
+        changed.expiration_date = e.expiration_date;
+        if (changed.expiry() == g->certificate->expiry()) return std::nullopt;
         return line{"expiration_changed", e.generation,
                     "the platform ends its certificate at " + format_utc(e.expiration_date)};
     }

@@ -495,6 +495,12 @@ BOOST_AUTO_TEST_CASE(an_earlier_expiration_date_counts_when_it_is_first_seen)
     small_world w;
     w.reconcile();
     const auto first = w.kept().current;
+    const auto end = w.kept().generations.front().certificate->not_after;
+    w.platform.users.begin()->second.user.expiration_date = end;  // shown, and the same end
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST((w.kept().generations.front().certificate->expiration_date == end));
+    BOOST_TEST(w.store.events.back().event == "in_use");
+
     w.platform.users.begin()->second.user.expiration_date = w.clock.now() + std::chrono::hours(24 * 60);
     BOOST_TEST(w.reconcile().converged());
     BOOST_TEST(w.kept().current == first);
