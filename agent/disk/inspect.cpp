@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
+#include <fstream>
 #include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
@@ -25,8 +26,10 @@ struct look {
 };
 
 constexpr int type_bits = S_IFMT;
-// What an owner is called in a user namespace that does not map it (PrivateUsers=), user_namespaces(7).
-constexpr std::uint32_t unmapped_id = 65534;
+// What the kernel shows for an owner that this process's user namespace does not map (PrivateUsers=), and
+// what is recorded then: no owner, user_namespaces(7).
+constexpr std::uint32_t overflow_id = 65534;
+constexpr std::uint32_t unmapped_id = 0xffff'ffff;
 
 std::optional<struct stat> lstat_in(int published, const std::string& generation, const std::string& name)
 {
@@ -36,13 +39,30 @@ std::optional<struct stat> lstat_in(int published, const std::string& generation
     return facts;
 }
 
+// A namespace that maps every id to itself has one line: 0 0 4294967295.
+bool maps_all(const char* map)
+{
+    std::ifstream lines(map);
+    std::uint64_t inside = 0;
+    std::uint64_t outside = 0;
+    std::uint64_t count = 0;
+    return !(lines >> inside >> outside >> count) || (inside == 0 && outside == 0 && count >= unmapped_id);
+}
+
+std::uint32_t owner_of(std::uint32_t shown, bool all_are_mapped)
+{
+    return shown == overflow_id && !all_are_mapped ? unmapped_id : shown;
+}
+
 policy::published_file facts_from(const std::string& name, const struct stat& from)
 {
+    static const bool maps_all_users = maps_all("/proc/self/uid_map");
+    static const bool maps_all_groups = maps_all("/proc/self/gid_map");
     policy::published_file facts{.name = name,
                                  .inode = from.st_ino,
                                  .mode = from.st_mode & 07777u,
-                                 .uid = from.st_uid,
-                                 .gid = from.st_gid};
+                                 .uid = owner_of(from.st_uid, maps_all_users),
+                                 .gid = owner_of(from.st_gid, maps_all_groups)};
     if (name == generation_itself) return facts;
     facts.size = static_cast<std::uint64_t>(from.st_size);
     facts.mtime_ns = from.st_mtim.tv_sec * 1'000'000'000 + from.st_mtim.tv_nsec;

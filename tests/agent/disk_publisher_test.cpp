@@ -220,10 +220,11 @@ BOOST_AUTO_TEST_CASE(a_loosened_directory_is_put_right)
     BOOST_TEST(mode("tls/" + pair.generation) == 0755u);
 }
 
-// The sandboxed daemon records a group that its user namespace does not map; `status` by root sees the real one.
+// The sandboxed daemon records a group that its user namespace does not map; `status` by root sees the real
+// one.
 BOOST_AUTO_TEST_CASE(a_group_recorded_in_a_user_namespace_is_no_difference)
 {
-    constexpr unsigned unmapped = 65534;
+    constexpr unsigned unmapped = 0xffff'ffff;
     publish(issue());
     for (auto& file : user.files)
         file.gid = unmapped;
