@@ -32,7 +32,6 @@ peer_packages=(
     tinyproxy-bin strace
     chromium                # the status page in a browser
     python3-icalendar       # the forecast's calendar
-    clang                   # libFuzzer, for tests/fuzz/run.sh
 )
 identity_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven nodejs npm 'nginx-light|nginx-core|nginx')
 kafka_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven kcat)

@@ -7,6 +7,10 @@
 # `build-fuzz/tests/fuzz/fuzz-TARGET FILE` runs it again.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
+if ! command -v clang++ >/dev/null; then
+    echo "tests/fuzz/run.sh: clang is not installed (Debian: apt-get install clang)" >&2
+    exit 1
+fi
 seconds=${1:?usage: tests/fuzz/run.sh SECONDS [TARGET...]}
 shift
 targets=("$@")
