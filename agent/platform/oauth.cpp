@@ -136,11 +136,11 @@ std::vector<policy::forecast_entry> forecast(const token_record& record, duratio
     tokens.obtained_at = record.tokens.obtained_at;
     tokens.expires_at = record.tokens.expires_at;
     tokens.refresh_expires_at = record.tokens.refresh_expires_at;
-    const auto access_life =
-        tokens.expires_at ? std::optional(*tokens.expires_at - tokens.obtained_at) : std::nullopt;
-    const auto refresh_life = tokens.refresh_expires_at
-                                  ? std::optional(*tokens.refresh_expires_at - tokens.obtained_at)
-                                  : std::nullopt;
+    const auto life_until = [&](const std::optional<instant>& end) {
+        return end.value_or(tokens.obtained_at) - tokens.obtained_at;
+    };
+    const duration access_life = life_until(tokens.expires_at);
+    const duration refresh_life = life_until(tokens.refresh_expires_at);
 
     std::vector<policy::forecast_entry> entries;
     const auto ends = [&]() -> std::optional<instant> {
@@ -177,8 +177,8 @@ std::vector<policy::forecast_entry> forecast(const token_record& record, duratio
         if (over) future.session_ends_at.reset();  // how long the next one lasts is not known
         future.trouble = login_trouble::none;
         tokens.obtained_at = std::max(at, tokens.obtained_at + refresh_pause);
-        if (access_life) tokens.expires_at = at + *access_life;
-        if (refresh_life) tokens.refresh_expires_at = at + *refresh_life;
+        if (tokens.expires_at) tokens.expires_at = at + access_life;
+        if (tokens.refresh_expires_at) tokens.refresh_expires_at = at + refresh_life;
         now = tokens.obtained_at;
     }
 }
