@@ -50,7 +50,8 @@ bool is_blocked(const policy::user_event& what)
 policy::user_event failure_of(world& w, const policy::action& step, const policy::failure& failed)
 {
     const auto* exposure = w.exposure(step.name.exposure);
-    const auto* want = w.wanted(step.name);
+    // as the plan sees it: a host that leaves wants nobody
+    const auto* want = w.stored().leaving ? nullptr : w.wanted(step.name);
     return policy::event::failed{
         .of = policy::attempt_of(step.kind),
         .what = failed,

@@ -66,6 +66,7 @@ class Decommission(DecommissionCase):
         agent.write_config()
         agent.run("reconcile", expect=0)
         self.assertEqual(len(self.platform.users()), 2)
+        self.assertLessEqual(len(self.platform.requests("delete_user")), 6)  # three attempts for each, with back-off
         self.assertEqual(agent.status()["login"], "ok")
         self.assertIn("This host is being decommissioned", agent.run("status", expect=0).stdout)
         # and then at once
@@ -113,6 +114,7 @@ class Decommission(DecommissionCase):
         self.platform.fault(operation="delete_user", status=503, times=0)
         agent.run("decommission", "--now", "--yes", "-o", "json", expect=1)
         self.assertEqual(len(self.platform.users()), 2)
+        self.assertLessEqual(len(self.platform.requests("delete_user")), 6)  # three attempts for each, with back-off
         self.assertEqual(agent.status()["login"], "ok")
         self.assertEqual(len(agent.private_keys()), 2)
         self.platform.clear_faults()
