@@ -94,6 +94,11 @@ struct user_change {
     }
     void operator()(const event::accepted& e) const
     {
+        // the id of another generation cannot be this one's: the user is looked for by its marker instead
+        if (std::ranges::any_of(user.generations, [&](const generation& other) {
+                return other.id != e.generation && other.remote_id == e.remote_id;
+            }))
+            return (*this)(event::unanswered{e.generation});
         with(e.generation, [&](generation& g) {
             g.submitted_at = now;
             g.answered = true;

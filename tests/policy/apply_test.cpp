@@ -52,6 +52,18 @@ BOOST_AUTO_TEST_CASE(a_rotation_is_not_asked_for_twice)
     BOOST_TEST(!after(w.have(), event::rotation_requested{}).rotate_asked_at);
 }
 
+BOOST_AUTO_TEST_CASE(an_answer_with_the_id_of_another_generation_is_none)
+{
+    policy_world w;
+    w.in_use();
+    const auto in_use = w.have().find(w.have().current)->remote_id;
+    const auto id = w.on_its_way(stage::kept).id;
+    auto user = after(w.have(), event::submitting{id, "i-1"});
+    user = after(user, event::accepted{id, in_use});
+    BOOST_TEST((user.find(id)->remote_id.empty() && !user.find(id)->answered && !user.find(id)->accepted_at));
+    BOOST_TEST(after(user, event::accepted{id, "u-b"}).find(id)->remote_id == "u-b");
+}
+
 BOOST_AUTO_TEST_CASE(the_way_of_a_post)
 {
     policy_world w;
