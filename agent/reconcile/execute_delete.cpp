@@ -151,16 +151,20 @@ io::task<void> executor::delete_all_of(const policy::action& a, policy::generati
     co_return policy::result<void>();
 }
 
-// The list of this pass is enough for a user that it showed: the plan has judged its marker and seen its
-// doubles.
+// The list of this pass is enough for a user that it showed, alone: the plan has judged its marker.
 io::task<void> executor::delete_user_of(const policy::action& a, policy::generation g)
 {
     const auto seen = world_.observed().exposures.find(a.name.exposure);
     const bool shown = seen != world_.observed().exposures.end() && seen->second.listed &&
                        std::ranges::find(seen->second.users, g.remote_id, &policy::remote_user::id) !=
                            seen->second.users.end();
-    if (!shown) co_return co_await delete_all_of(a, g);
-    co_return co_await delete_if_ours(a, g, g.remote_id);
+    const bool alone = std::ranges::all_of(
+        users_with_key(a.name, g), [&](const policy::remote_user& user) { return user.id == g.remote_id; });
+    if (!shown || !alone) co_return co_await delete_all_of(a, g);
+    auto gone = co_await delete_if_ours(a, g, g.remote_id);
+    // left alone for its other key: a double that appears now may have ours
+    if (gone && is_noted(generation(a), g.remote_id)) co_return co_await delete_all_of(a, generation(a));
+    co_return gone;
 }
 
 // Its doubles make room too: nobody looks for those of a generation whose user is gone.

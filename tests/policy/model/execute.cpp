@@ -310,7 +310,12 @@ agent::outcome agent::delete_user_of(const action& a, const policy::generation& 
     const bool listed = seen != observed_.exposures.end() && seen->second.listed &&
                         std::ranges::find(seen->second.users, g.remote_id, &policy::remote_user::id) !=
                             seen->second.users.end();
-    return listed ? delete_if_ours(a, g, g.remote_id) : delete_all_of(a, g);
+    const bool alone = std::ranges::all_of(users_with_key(a.name, g),
+                                           [&](const policy::remote_user& u) { return u.id == g.remote_id; });
+    if (!listed || !alone) return delete_all_of(a, g);
+    auto gone = delete_if_ours(a, g, g.remote_id);
+    if (gone && is_noted(generation(a), g.remote_id)) return delete_all_of(a, generation(a));
+    return gone;
 }
 
 std::vector<policy::remote_user> agent::users_with_key(const user_name& name,
