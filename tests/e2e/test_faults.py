@@ -69,7 +69,8 @@ class History:
             self.faults += self.status_faults(agent) + strangers.faults() + watcher.take_faults()
             self.faults += witness.reused(self._platform, allowed=1 if self._case else 0)
             fired = [rule["fired"] for rule in self._platform.faults()]
-            if self._case and fired != [1]:
+            # with fewer polls than the unharmed history had, the request of that number never comes
+            if self._case and fired != [1] and len(self._platform.requests()) >= self._case.nth:
                 self.faults.append(Fault(OTHER, "the fault never came"))
             tally.reads += watcher.reads
         tally.relogins += self.relogins
