@@ -93,6 +93,9 @@ class CrowdHandler(http.server.BaseHTTPRequestHandler):
         pass
 
 
+# AddressSanitizer keeps what was freed: memory says nothing there
+CACHE = harness.BUILD / "CMakeCache.txt"
+SANITIZED = CACHE.exists() and "SANITIZE:BOOL=ON" in CACHE.read_text()
 SETTLE = 1.1  # seconds: reconcile.settle of the harness, and a little
 
 
@@ -154,12 +157,14 @@ class QuietPassTest(FleetCase):
         among_many = self.measured_pass(agent, crowd)
         self.assertEqual(among_many[0], alone[0], self.platform.operations())
         self.assertAlmostEqual(among_many[1], alone[1], delta=alone[1] / 10)
-        self.assertAlmostEqual(among_many[2], alone[2], delta=alone[2] / 10)
+        if not SANITIZED:
+            self.assertAlmostEqual(among_many[2], alone[2], delta=alone[2] / 10)
         # the daily list is read as a stream
         agent.list_again()
         listed = self.measured_pass(agent, crowd)
         self.assertGreater(listed[1], 30_000_000)
-        self.assertLess(listed[2] - alone[2], 24 * 1024)
+        if not SANITIZED:
+            self.assertLess(listed[2] - alone[2], 24 * 1024)
         self.assertEqual(self.measured_pass(agent, crowd)[0], alone[0])
 
     def test_a_user_that_is_missing_by_id_but_listed_is_left_alone(self):
