@@ -6,10 +6,11 @@
 #include <cstring>
 #include <fcntl.h>
 #include <poll.h>
-#include <spawn.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -61,51 +62,119 @@ pipe_ends make_pipe()
     return {file(ends[0]), file(ends[1])};
 }
 
-// errno, or 0 and the process id.
-int spawn(const process_request& request, int in, int out, int err, pid_t& pid)
+// Null-terminated pointers to these words, which must outlive them.
+std::vector<char*> pointers_to(const std::vector<std::string>& words)
 {
-    std::vector<char*> argv;
-    for (const auto& word : request.argv)
-        argv.push_back(const_cast<char*>(word.c_str()));
-    argv.push_back(nullptr);
+    std::vector<char*> pointers;
+    for (const auto& word : words)
+        pointers.push_back(const_cast<char*>(word.c_str()));
+    pointers.push_back(nullptr);
+    return pointers;
+}
+
+// All that the new process needs between fork and exec, where nothing may be allocated (signal-safety(7)).
+struct exec_plan {
+    std::array<int, 3> standard;  // input, output, errors
+    int program;                  // the file to execute, or -1: argv's first word is its path
+    const char* path;
+    char* const* argv;
+    char* const* environment;
+    rlim_t descriptors;  // no open one has this number or a higher one
+};
+
+// A kernel before 5.9 cannot close a range.
+void close_from(unsigned first, rlim_t end)
+{
+    if (::syscall(SYS_close_range, first, ~0U, 0U) == 0) return;
+    for (rlim_t fd = first; fd < end; ++fd)
+        ::close(static_cast<int>(fd));
+}
+
+// In the new process: a group of its own, default signals, the root directory, and no descriptors but those
+// it is given. Reports errno when it cannot become the program.
+[[noreturn]] void become(const exec_plan& plan, int report)
+{
+    // the file to execute stays open: a script's interpreter opens it again by this name
+    constexpr int program = STDERR_FILENO + 1;
+    constexpr int report_at = program + 1;
+    std::array<int, 5> given{plan.standard[0], plan.standard[1], plan.standard[2], plan.program, report};
+
+    ::setpgid(0, 0);
+    for (int signal = 1; signal < NSIG; ++signal)
+        ::signal(signal, SIG_DFL);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+
+    bool ready = ::chdir("/") == 0;
+    // first out of the way of the numbers that are about to be taken
+    for (int& fd : given)
+        if (fd >= 0) ready = (fd = ::fcntl(fd, F_DUPFD_CLOEXEC, report_at + 1)) >= 0 && ready;
+    for (int to = 0; ready && to <= report_at; ++to)
+        if (given[to] >= 0)
+            ready = ::dup3(given[to], to, to == report_at ? O_CLOEXEC : 0) >= 0;
+        else
+            ::close(to);
+    if (ready) {
+        close_from(report_at + 1, plan.descriptors);
+        ::execve(plan.path, plan.argv, plan.environment);
+    }
+    const int error = errno;
+    [[maybe_unused]] const auto told = ::write(ready ? report_at : report, &error, sizeof error);
+    ::_exit(127);
+}
+
+// errno, or 0 and the process id. Not posix_spawn, which changes the directory from glibc 2.29 on and closes
+// descriptors from 2.34 on: RHEL 8 has 2.28.
+int spawn(const process_request& request, std::array<int, 3> standard, pid_t& pid)
+{
     std::vector<std::string> variables;
     for (const auto& [name, value] : request.environment)
         variables.push_back(name + "=" + value);
-    std::vector<char*> environment;
-    for (auto& variable : variables)
-        environment.push_back(variable.data());
-    environment.push_back(nullptr);
+    const auto argv = pointers_to(request.argv);
+    const auto environment = pointers_to(variables);
+    const std::string path = request.program >= 0 ? "/proc/self/fd/3" : request.argv.front();
+    rlimit limit{};
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    const exec_plan plan{standard,    request.program,    path.c_str(),
+                         argv.data(), environment.data(), limit.rlim_cur};
 
-    posix_spawn_file_actions_t actions;
-    ::posix_spawn_file_actions_init(&actions);
-    ::posix_spawn_file_actions_adddup2(&actions, in, STDIN_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, out, STDOUT_FILENO);
-    ::posix_spawn_file_actions_adddup2(&actions, err, STDERR_FILENO);
-    // the file to execute stays open: a script's interpreter opens it again by this name
-    constexpr int program = STDERR_FILENO + 1;
-    if (request.program >= 0) ::posix_spawn_file_actions_adddup2(&actions, request.program, program);
-    ::posix_spawn_file_actions_addclosefrom_np(&actions, request.program >= 0 ? program + 1 : program);
-    ::posix_spawn_file_actions_addchdir_np(&actions, "/");
-
-    posix_spawnattr_t attributes;
-    ::posix_spawnattr_init(&attributes);
-    sigset_t none;
+    auto report = make_pipe();
+    if (report.read.fd < 0) return errno;
     sigset_t all;
-    ::sigemptyset(&none);
+    sigset_t before;
     ::sigfillset(&all);
-    ::posix_spawnattr_setsigmask(&attributes, &none);
-    ::posix_spawnattr_setsigdefault(&attributes, &all);
-    ::posix_spawnattr_setpgroup(&attributes, 0);
-    ::posix_spawnattr_setflags(&attributes,
-                               POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of ours runs in the new process
+    pid = ::fork();
+    if (pid == 0) become(plan, report.write.fd);
+    const int refused = errno;
+    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    if (pid < 0) return refused;
 
-    const std::string path =
-        request.program >= 0 ? "/proc/self/fd/" + std::to_string(program) : request.argv.front();
-    const int error =
-        ::posix_spawn(&pid, path.c_str(), &actions, &attributes, argv.data(), environment.data());
-    ::posix_spawnattr_destroy(&attributes);
-    ::posix_spawn_file_actions_destroy(&actions);
+    ::close(report.write.release());
+    int error = 0;
+    ssize_t count = -1;
+    do {
+        count = ::read(report.read.fd, &error, sizeof error);  // ends without a byte when exec closes it
+    } while (count < 0 && errno == EINTR);
+    if (error != 0) ::waitpid(pid, nullptr, 0);
     return error;
+}
+
+// Readable once the process has ended. A kernel before 5.3 has no descriptor of a process: a thread waits
+// there.
+file exit_event_of(pid_t pid)
+{
+    file event(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (event.fd >= 0 || errno != ENOSYS) return event;
+    auto ends = make_pipe();
+    if (ends.read.fd < 0) return file(-1);
+    std::thread([pid, end = std::move(ends.write)] {
+        siginfo_t info{};
+        while (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR)
+            continue;
+    }).detach();
+    return std::move(ends.read);
 }
 
 }  // namespace
@@ -121,10 +190,10 @@ policy::result<child> child::start(boost::asio::any_io_executor executor, const 
     if (err.read.fd < 0) return cannot_start(request, errno);
 
     pid_t pid = -1;
-    if (const int error = spawn(request, in.fd, out.write.fd, err.write.fd, pid); error != 0)
+    if (const int error = spawn(request, {in.fd, out.write.fd, err.write.fd}, pid); error != 0)
         return cannot_start(request, error);
     // Nobody but us reaps it, so the id is still its own.
-    file exit_event(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    file exit_event = exit_event_of(pid);
     if (exit_event.fd < 0) {
         const int error = errno;
         ::kill(-pid, SIGKILL);

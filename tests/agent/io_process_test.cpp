@@ -7,7 +7,12 @@
 
 #include <csignal>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace asio = boost::asio;
@@ -55,6 +60,19 @@ bool is_gone(pid_t pid)
         ::usleep(10'000);
     }
     return false;
+}
+
+// For this thread and its children, the calls that came after Linux 4.18 (RHEL 8) do not exist.
+bool forget_newer_calls()
+{
+    std::array<sock_filter, 5> program{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_pidfd_open, 1, 0),
+                                        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+                                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+                                        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)}};
+    const sock_fprog filter{.len = program.size(), .filter = program.data()};
+    return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+           ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
 }
 
 }  // namespace
@@ -116,6 +134,37 @@ BOOST_AUTO_TEST_CASE(nothing_is_inherited_but_what_was_given)
                "EMPTY=\nEXPOSURE=logs\n/\nSigBlk:\t0000000000000000\n1\n"
                "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n");  // 3: the shell reads
                                                                                       // the directory
+}
+
+BOOST_AUTO_TEST_CASE(a_kernel_that_is_older_than_process_descriptors)
+{
+    const int leaked = ::open("/dev/null", O_RDONLY);  // without O_CLOEXEC, on purpose
+    bool filtered = false;
+    std::string out;
+    bool timed_out = false;
+    std::thread([&] {
+        filtered = forget_newer_calls();
+        if (const auto outcome = sh("echo /proc/self/fd/*; exit 3"); outcome && outcome->exit_code == 3)
+            out = outcome->out;
+        timed_out = sh("sleep 60", 50ms)->timed_out;
+    }).join();
+    ::close(leaked);
+    BOOST_TEST(filtered);
+    BOOST_TEST(out ==
+               "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n");  // 3: the glob's own
+    BOOST_TEST(timed_out);
+}
+
+BOOST_AUTO_TEST_CASE(numbers_that_are_free_below_3_do_not_mix_up_the_streams)
+{
+    const int saved = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 100);
+    ::close(STDIN_FILENO);  // as a supervisor may start us: the next file that is opened is number 0
+    const auto outcome = sh("echo out; echo err >&2");
+    ::dup2(saved, STDIN_FILENO);
+    ::close(saved);
+    BOOST_REQUIRE(outcome.has_value());
+    BOOST_TEST(outcome->out == "out\n");
+    BOOST_TEST(outcome->err == "err\n");
 }
 
 BOOST_AUTO_TEST_CASE(input_is_given_read_or_not)
