@@ -49,7 +49,8 @@ void add_exposures(std::vector<seen_case>& found, const notify_facts& facts)
     for (const auto& wanted : facts.desired.exposures) {
         const auto kept = facts.stored.exposures.find(wanted.name);
         if (kept == facts.stored.exposures.end()) continue;
-        const auto& [name, exposure] = *kept;
+        const auto& name = wanted.name;
+        const auto& exposure = kept->second;
         const auto about_it = [&](const std::string& sentence) {
             return about("exposure " + name, sentence);
         };

@@ -4,15 +4,19 @@
 #include "agent/platform/redact.hpp"
 #include "crypto/digest.hpp"
 
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/use_awaitable.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/url/parse.hpp>
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -95,14 +99,6 @@ bool is_loopback(std::string_view host)
     return !ec && address.is_loopback();
 }
 
-// Runs what was started on this context, at most that long; true when it ended by itself.
-bool run_for(asio::io_context& context, std::chrono::steady_clock::duration limit)
-{
-    context.restart();
-    context.run_for(limit);
-    return context.stopped();
-}
-
 // The target, with its query, of a request that answers the login with this state.
 bool answers(std::string_view target, std::string_view state)
 {
@@ -110,32 +106,6 @@ bool answers(std::string_view target, std::string_view state)
     const auto given = fields.find("state");
     if (given == fields.end() || unescaped(given->second, true) != state) return false;
     return fields.contains("code") || fields.contains("error");
-}
-
-// One request of a browser: its target when it answers this login, else nothing. Whatever else comes (a
-// favicon, a probe, another page that wants to log us in as somebody else) is answered and ignored.
-std::string serve(asio::io_context& context, boost::beast::tcp_stream stream, std::string_view state)
-{
-    boost::beast::flat_buffer buffer;
-    http::request<http::empty_body> request;
-    boost::system::error_code failed;
-    stream.expires_after(request_time);
-    http::async_read(stream, buffer, request,
-                     [&](boost::system::error_code ec, std::size_t) { failed = ec; });
-    run_for(context, request_time);
-    if (failed) return "";
-
-    const std::string target(request.target());
-    const bool ours = request.method() == http::verb::get && answers(target, state);
-    http::response<http::string_body> response(ours ? http::status::ok : http::status::not_found,
-                                               request.version());
-    response.set(http::field::content_type, "text/html; charset=utf-8");
-    response.set(http::field::connection, "close");
-    if (ours) response.body() = page;
-    response.prepare_payload();
-    http::async_write(stream, response, [](boost::system::error_code, std::size_t) {});
-    run_for(context, request_time);
-    return ours ? target : "";
 }
 
 }  // namespace
@@ -203,6 +173,27 @@ std::optional<std::uint16_t> listening_port(const std::string& redirect_url)
     return url->port_number();
 }
 
+io::awaitable<std::string> serve_redirect(boost::beast::tcp_stream stream, std::string state)
+{
+    const auto quiet = asio::as_tuple(asio::use_awaitable);
+    boost::beast::flat_buffer buffer;
+    http::request<http::empty_body> request;
+    stream.expires_after(request_time);
+    const auto [unread, size] = co_await http::async_read(stream, buffer, request, quiet);
+    if (unread) co_return "";
+
+    const std::string target(request.target());
+    const bool ours = request.method() == http::verb::get && answers(target, state);
+    http::response<http::string_body> response(ours ? http::status::ok : http::status::not_found,
+                                               request.version());
+    response.set(http::field::content_type, "text/html; charset=utf-8");
+    response.set(http::field::connection, "close");
+    if (ours) response.body() = page;
+    response.prepare_payload();
+    co_await http::async_write(stream, response, quiet);
+    co_return ours ? target : "";
+}
+
 policy::result<std::string> listen_for_redirect(const std::string& redirect_url, std::string_view state)
 {
     asio::io_context context{1};
@@ -222,16 +213,25 @@ policy::result<std::string> listen_for_redirect(const std::string& redirect_url,
                                .context = "cannot listen on " + redirect_url + " (" + ec.message() +
                                           "); give the code with --code"};
 
-    const auto deadline = std::chrono::steady_clock::now() + patience;
-    while (std::chrono::steady_clock::now() < deadline) {
-        asio::ip::tcp::socket socket(context);
-        boost::system::error_code accepted = asio::error::timed_out;
-        acceptor.async_accept(socket, [&](boost::system::error_code result) { accepted = result; });
-        if (!run_for(context, deadline - std::chrono::steady_clock::now())) break;
-        if (accepted) continue;
-        if (auto target = serve(context, boost::beast::tcp_stream(std::move(socket)), state); !target.empty())
-            return target;
-    }
+    std::string target;
+    // Each connection by itself: browsers open one ahead of need and leave it silent.
+    const auto found = [&](const std::exception_ptr&, std::string answer) {
+        if (answer.empty()) return;
+        target = std::move(answer);
+        context.stop();
+    };
+    std::function<void()> accept = [&] {
+        acceptor.async_accept([&](boost::system::error_code error, asio::ip::tcp::socket socket) {
+            if (!error)
+                asio::co_spawn(
+                    context, serve_redirect(boost::beast::tcp_stream(std::move(socket)), std::string(state)),
+                    found);
+            accept();
+        });
+    };
+    accept();
+    context.run_for(patience);
+    if (!target.empty()) return target;
     return policy::failure{
         .code = policy::errc::timed_out,
         .context = "the browser did not return within ten minutes. Run: exposure-agent login"};

@@ -1,8 +1,11 @@
 #pragma once
 
+#include "agent/io/awaitable.hpp"
 #include "crypto/secret.hpp"
 #include "policy/desired.hpp"
 #include "policy/result.hpp"
+
+#include <boost/beast/core/tcp_stream.hpp>
 
 #include <cstdint>
 #include <optional>
@@ -39,6 +42,11 @@ struct redirected {
 
 // The port to listen on; none: the address is not a loopback one, or names no port.
 std::optional<std::uint16_t> listening_port(const std::string& redirect_url);
+
+// One request of a browser: its target with its query when it answers the login with this state, else empty.
+// Whatever else comes (a favicon, a probe, another page that wants to log us in as somebody else) is answered
+// and ignored.
+io::awaitable<std::string> serve_redirect(boost::beast::tcp_stream, std::string state);
 
 // Waits for the browser that comes back with this state, shows it a page that says done, and gives the
 // request's target with its query. Blocks, at most ten minutes. errc::usage when the port is taken,

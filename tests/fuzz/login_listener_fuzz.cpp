@@ -1,0 +1,41 @@
+#include "agent/platform/authorize.hpp"
+
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/write.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+// Whatever a local program or page sends to the listener of `login`: only a GET that carries our state and a
+// code or an error ends the wait, and nothing makes it throw.
+
+namespace asio = boost::asio;
+using asio::ip::tcp;
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
+{
+    static asio::io_context context{1};
+    static tcp::acceptor acceptor{context, {asio::ip::address_v4::loopback(), 0}};
+    tcp::socket client(context);
+    client.connect(acceptor.local_endpoint());
+    std::string target;
+    asio::co_spawn(context, platform::serve_redirect(boost::beast::tcp_stream(acceptor.accept()), "s1"),
+                   [&](std::exception_ptr thrown, std::string answer) {
+                       if (thrown) std::abort();
+                       target = std::move(answer);
+                   });
+    asio::async_write(client, asio::buffer(data, size), [&](boost::system::error_code, std::size_t) {
+        boost::system::error_code ignored;
+        client.shutdown(tcp::socket::shutdown_send, ignored);
+    });
+    context.restart();
+    context.run();
+    const std::string sent(reinterpret_cast<const char*>(data), size);
+    if (!target.empty() && (!sent.starts_with("GET ") || target.find("state=") == std::string::npos))
+        std::abort();
+    return 0;
+}
