@@ -584,6 +584,39 @@ class OutputTest(MainJobCase):
         self.assertNotIn(lost, [u["id"] for u in self.platform.users()])
         self.assertIn("No orphans", agent.run("users", "delete", "logs", "--orphans", "--yes", expect=0).stdout)
 
+    def test_a_copied_marker_saves_somebody_elses_user(self):
+        agent = self.served(user("siem"))
+        (mine,) = self.platform.users()
+        _, csr = harness.make_csr(agent.directory, f"logs-{harness.TENANT}-elsewhere")
+        copy = self.platform.put_user(common_name="elsewhere", description=mine["description"],
+                                      consumer_group=mine["consumer_group"], csr=harness.encode_csr(csr))
+        agent.run("reconcile", expect=0)  # by id: the copy is not seen
+        agent.run("rotate", "logs/siem", "--retire-now", expect=0)  # from the list: it is
+        agent.run("reconcile", expect=0)
+        self.assertEqual({u["id"] for u in self.platform.users()}, {copy, agent.status("logs/siem")["remote_id"]})
+        self.assertNotIn(mine["id"], {u["id"] for u in self.platform.users()})
+        self.assertEqual(agent.run("plan", "--detailed-exitcode", expect=0).returncode, 0)
+        # the copy of the marker of the user that is in use now
+        self.platform.change_user(copy, description=next(
+            u["description"] for u in self.platform.users() if u["id"] != copy))
+        agent.run("rotate", "logs/siem", "--retire-now", expect=0)
+        self.assertIn(copy, {u["id"] for u in self.platform.users()})
+
+    def test_a_user_that_the_platform_gives_up(self):
+        self.platform.behave(exposure={"ready_delay_ms": -1})
+        agent = self.agent(user("siem"))
+        agent.run("reconcile", "--timeout", "1s", expect=1)
+        (waiting,) = self.platform.users()
+        self.platform.change_user(waiting["id"], status="FAILED")
+        said = agent.run("reconcile", "--timeout", "1s", expect=1)
+        self.assertIn(f"the platform reports FAILED for user {waiting['id']}", said.stdout + said.stderr)
+        self.assertIn("FAILED", agent.run("explain", "logs/siem").stdout)
+        self.assertIn("FAILED", json.dumps(agent.status("logs/siem")))
+        self.platform.behave(exposure={"ready_delay_ms": 0})
+        agent.run("reconcile", "--timeout", "60s", expect=0)
+        self.assertEqual(agent.status("logs/siem")["state"], "valid")
+        self.assertEqual([u["id"] for u in self.platform.users()], [agent.status("logs/siem")["remote_id"]])
+
     def test_users_delete_looks_after_a_lost_answer(self):
         agent = self.served(user("siem"))
         stranger = self.platform.put_user(common_name="by-hand")
