@@ -183,6 +183,15 @@ io::task<void> executor::note(const policy::action& a)
     co_return saved;
 }
 
+policy::result<policy::generation> executor::generation(const policy::action& a)
+{
+    const auto* known = world_.user(held_, a.name).find(a.generation);
+    if (known) return *known;
+    return policy::failure{
+        .code = policy::errc::internal,
+        .context = a.name.text() + ": there is no generation " + a.generation + " any more"};
+}
+
 platform::group_choice executor::group_for(const policy::desired_exposure& exposure)
 {
     const auto& observed = world_.observed().exposures;
@@ -197,7 +206,7 @@ platform::group_choice executor::group_for(const policy::desired_exposure& expos
         choice.group = *instance->group;
     if (choice.fields == policy::group_fields::auto_ && instance) choice.fields = instance->fields;
     if (choice.fields == policy::group_fields::auto_)
-        choice.fields = world_.exposure_record(exposure).group_fields;
+        choice.fields = world_.exposure_record(held_, exposure).group_fields;
     return choice;
 }
 
@@ -205,9 +214,9 @@ platform::group_choice executor::group_for(const policy::desired_exposure& expos
 io::task<void> executor::remember_fields(const policy::desired_exposure& exposure,
                                          policy::group_fields fields)
 {
-    if (world_.exposure_record(exposure).group_fields == fields) co_return policy::result<void>();
+    if (world_.exposure_record(held_, exposure).group_fields == fields) co_return policy::result<void>();
     policy::exposure_event accepted = policy::event::group_fields_accepted{fields};
-    co_return co_await world_.record(exposure, std::move(accepted));
+    co_return co_await world_.record(held_, exposure, std::move(accepted));
 }
 
 // ---- an exposure
@@ -217,7 +226,8 @@ io::task<void> executor::onboard(const policy::action& a)
 {
     const auto exposure = *world_.exposure(a.name.exposure);
     policy::exposure_event intent = policy::event::onboarding{};
-    if (auto saved = co_await world_.record(exposure, std::move(intent)); !saved) co_return saved.error();
+    if (auto saved = co_await world_.record(held_, exposure, std::move(intent)); !saved)
+        co_return saved.error();
 
     const auto created =
         co_await world_.outside().api.create_instance(address_of(exposure), group_for(exposure));
@@ -228,7 +238,8 @@ io::task<void> executor::onboard(const policy::action& a)
     }
     if (policy::never_sent(created.error())) {
         policy::exposure_event never = policy::event::onboarding_not_sent{};
-        if (auto saved = co_await world_.record(exposure, std::move(never)); !saved) co_return saved.error();
+        if (auto saved = co_await world_.record(held_, exposure, std::move(never)); !saved)
+            co_return saved.error();
     }
     co_return created.error();
 }
@@ -236,7 +247,7 @@ io::task<void> executor::onboard(const policy::action& a)
 io::task<void> executor::remember_instance(const policy::action& a)
 {
     policy::exposure_event found = policy::event::instance_found{a.remote_id};
-    co_return co_await world_.record(*world_.exposure(a.name.exposure), std::move(found));
+    co_return co_await world_.record(held_, *world_.exposure(a.name.exposure), std::move(found));
 }
 
 // --accept-loss: whoever lived in the vanished instance is lost with it. The users first, so that a kill in
@@ -249,10 +260,10 @@ io::task<void> executor::forget_instance(const policy::action& a)
             if (name.exposure == a.name.exposure && g.where.instance_id == a.remote_id && !g.missing_since)
                 lost[name].push_back(policy::event::missing{g.id, a.sentence});
     for (auto& [name, events] : lost)
-        if (auto saved = co_await world_.record(name, std::move(events), origin_); !saved)
+        if (auto saved = co_await world_.record(held_, name, std::move(events), origin_); !saved)
             co_return saved.error();
     policy::exposure_event forgotten = policy::event::instance_forgotten{};
-    co_return co_await world_.record(*world_.exposure(a.name.exposure), std::move(forgotten));
+    co_return co_await world_.record(held_, *world_.exposure(a.name.exposure), std::move(forgotten));
 }
 
 // ---- a generation on its way
@@ -264,7 +275,7 @@ io::task<void> executor::issue(const policy::action& a)
     auto key = co_await io::offload(pool(), [&] { return make_key(exposure, want); });
     if (!key) co_return key.error();
 
-    const auto instance = world_.exposure_record(exposure).where.instance_id;
+    const auto instance = world_.exposure_record(held_, exposure).where.instance_id;
     auto fresh =
         policy::describe_generation(key->fingerprint, exposure, want, instance, world_.stored().owner, now());
     disk::change with;
@@ -282,7 +293,9 @@ io::task<void> executor::issue(const policy::action& a)
 io::task<void> executor::submit(const policy::action& a)
 {
     const auto exposure = *world_.exposure(a.name.exposure);
-    const auto before = generation(a);
+    const auto found = generation(a);
+    if (!found) co_return found.error();
+    const auto before = *found;
     auto csr =
         co_await io::offload(pool(), [&] { return world_.outside().store.read_csr(a.name, before.id); });
     if (!csr) co_return csr.error();
@@ -290,11 +303,13 @@ io::task<void> executor::submit(const policy::action& a)
     if (!body) co_return body.error();
 
     policy::user_event intent = policy::event::submitting{
-        .generation = before.id, .instance_id = world_.exposure_record(exposure).where.instance_id};
+        .generation = before.id, .instance_id = world_.exposure_record(held_, exposure).where.instance_id};
     if (auto saved = co_await record(a, std::move(intent)); !saved) co_return saved.error();
     io::crash_point("submit.intent-kept");
 
-    const auto sent = generation(a);
+    const auto recorded = generation(a);
+    if (!recorded) co_return recorded.error();
+    const auto sent = *recorded;
     const auto created = co_await world_.outside().api.create_user(
         address_of(exposure), sent.where.instance_id, sent.sent, group_for(exposure), *body);
     io::crash_point("submit.answered");
@@ -332,7 +347,9 @@ bool executor::is_another_user(const policy::user_name& name, const policy::gene
 
 io::task<void> executor::collect(const policy::action& a)
 {
-    const auto g = generation(a);
+    const auto found = generation(a);
+    if (!found) co_return found.error();
+    const auto g = *found;
     auto detail = co_await world_.outside().api.read_user(address_of(a.name.exposure, g.where),
                                                           g.where.instance_id, g.remote_id);
     if (!detail) co_return detail.error();

@@ -12,7 +12,11 @@ namespace reconcile {
 
 class executor {
 public:
-    explicit executor(world& w, policy::origin from = {}) : world_(w), origin_(std::move(from)) {}
+    // In the turn of the exposure that the actions are about.
+    executor(world& w, const world::hold& held, policy::origin from = {})
+        : world_(w), held_(held), origin_(std::move(from))
+    {
+    }
 
     // The action's effect, and its record on stable storage. A failure is not yet remembered.
     io::task<void> perform(policy::action);
@@ -20,12 +24,12 @@ public:
 private:
     io::task<void> record(const policy::action& a, policy::user_event what)
     {
-        return world_.record(a.name, std::move(what), origin_);
+        return world_.record(held_, a.name, std::move(what), origin_);
     }
     // With what belongs to the same transaction.
     io::task<void> record(const policy::action& a, policy::user_event what, disk::change with)
     {
-        return world_.record(a.name, std::move(what), origin_, std::move(with));
+        return world_.record(held_, a.name, std::move(what), origin_, std::move(with));
     }
 
     // execute.cpp: an exposure, a generation on its way
@@ -66,13 +70,12 @@ private:
     io::task<void> remember_fields(const policy::desired_exposure&, policy::group_fields);
 
     policy::instant now() const { return world_.outside().clock.now(); }
-    const policy::generation& generation(const policy::action& a)
-    {
-        return *world_.user(a.name).find(a.generation);
-    }
+    // A copy: the record may change while it is used.
+    policy::result<policy::generation> generation(const policy::action&);
     boost::asio::any_io_executor pool() { return world_.outside().pool; }
 
     world& world_;
+    const world::hold& held_;
     policy::origin origin_;
 };
 

@@ -163,14 +163,17 @@ io::task<void> executor::delete_user_of(const policy::action& a, policy::generat
     if (!shown || !alone) co_return co_await delete_all_of(a, g);
     auto gone = co_await delete_if_ours(a, g, g.remote_id);
     // left alone for its other key: a double that appears now may have ours
-    if (gone && is_noted(generation(a), g.remote_id)) co_return co_await delete_all_of(a, generation(a));
+    const auto left = generation(a);
+    if (gone && left && is_noted(*left, g.remote_id)) co_return co_await delete_all_of(a, *left);
     co_return gone;
 }
 
 // Its doubles make room too: nobody looks for those of a generation whose user is gone.
 io::task<void> executor::delete_before_replace(const policy::action& a)
 {
-    const auto g = generation(a);
+    const auto found = generation(a);
+    if (!found) co_return found.error();
+    const auto g = *found;
     if (auto gone = co_await delete_all_of(a, g); !gone) co_return gone.error();
     io::log(io::severity::info, io::events::retired, {a.name.exposure, a.name.user, g.id},
             a.name.text() + ": " + a.sentence);
@@ -181,12 +184,15 @@ io::task<void> executor::delete_before_replace(const policy::action& a)
 // First the user, then its record, then its key: a key is kept until its user is certainly gone.
 io::task<void> executor::retire(const policy::action& a)
 {
-    const auto g = generation(a);
+    const auto found = generation(a);
+    if (!found) co_return found.error();
+    const auto g = *found;
     const bool surplus = a.kind == policy::action_kind::retire_surplus;
     const auto id = surplus ? a.remote_id : g.remote_id;
     if (surplus) {
         auto gone = co_await delete_if_ours(a, g, id);
-        if (!gone || is_noted(generation(a), id)) co_return gone;
+        const auto now_known = generation(a);
+        if (!gone || !now_known || is_noted(*now_known, id)) co_return gone;
     } else if (!g.missing_since) {
         if (auto gone = co_await delete_user_of(a, g); !gone) co_return gone.error();
     }
@@ -201,7 +207,7 @@ io::task<void> executor::retire(const policy::action& a)
 
 io::task<void> executor::remove(const policy::action& a)
 {
-    const auto generations = world_.user(a.name).generations;
+    const auto generations = world_.user(held_, a.name).generations;
     for (const auto& g : generations) {
         if (g.missing_since && users_with_key(a.name, g).empty()) continue;
         if (!g.kept)
@@ -216,7 +222,7 @@ io::task<void> executor::remove(const policy::action& a)
 
 io::task<void> executor::forget(const policy::action& a)
 {
-    const auto user = world_.user(a.name);
+    const auto user = world_.user(held_, a.name);
     std::vector<std::string> ids{user.current, user.previous};
     for (const auto& g : user.generations)
         ids.push_back(g.id);
@@ -232,7 +238,7 @@ io::task<void> executor::forget(const policy::action& a)
     disk::change what;
     what.forgotten.push_back(a.name);
     auto forgotten = co_await outside.store.commit(std::move(what));
-    if (forgotten) world_.forget(a.name);
+    if (forgotten) world_.forget(held_, a.name);
     co_return forgotten;
 }
 

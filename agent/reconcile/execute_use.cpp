@@ -94,14 +94,16 @@ io::task<void> executor::verify(const policy::action& a)
 {
     const auto exposure = *world_.exposure(a.name.exposure);
     auto& outside = world_.outside();
-    const auto g = generation(a);
+    const auto found = generation(a);
+    if (!found) co_return found.error();
+    const auto g = *found;
     auto request =
         co_await io::offload(pool(), [&] { return proof_of(outside.store, exposure, g, a.name.user); });
     if (!request) co_return request.error();
     auto answer = co_await outside.proof.ask(std::move(*request));
     if (!answer) co_return answer.error();
 
-    const auto* current = world_.user(a.name).find(world_.user(a.name).current);
+    const auto* current = world_.user(held_, a.name).find(world_.user(held_, a.name).current);
     const bool in_use_expired = current && current->certificate && current->certificate->expiry() <= now();
     if (answer->verdict == proof_verdict::accepted ||
         (answer->verdict == proof_verdict::unreachable && in_use_expired)) {
@@ -133,8 +135,10 @@ io::task<void> executor::publish(const policy::action& a)
     const auto exposure = *world_.exposure(a.name.exposure);
     const auto want = *world_.wanted(a.name);
     auto& outside = world_.outside();
-    const auto before = world_.user(a.name);
-    const auto g = generation(a);
+    const auto before = world_.user(held_, a.name);
+    const auto found = generation(a);
+    if (!found) co_return found.error();
+    const auto g = *found;
     const bool repair = before.current == g.id;
 
     auto published =
@@ -170,7 +174,7 @@ io::task<void> executor::publish(const policy::action& a)
             a.name.text() + ": " +
                 (repair ? "published again: " + a.sentence
                         : "certificate in use, valid until " + policy::format_utc(g.certificate->expiry())));
-    if (auto saved = co_await world_.record(a.name, std::move(events), origin_); !saved)
+    if (auto saved = co_await world_.record(held_, a.name, std::move(events), origin_); !saved)
         co_return saved.error();
     co_return co_await leave_old_directory(a, want.output.directory);
 }
@@ -178,7 +182,7 @@ io::task<void> executor::publish(const policy::action& a)
 // The record names the old directory until nothing of ours is left there.
 io::task<void> executor::leave_old_directory(const policy::action& a, std::string directory)
 {
-    const auto user = world_.user(a.name);
+    const auto user = world_.user(held_, a.name);
     if (user.entry.directory == directory) co_return policy::result<void>();
     if (!user.entry.directory.empty()) {
         std::vector<std::string> ids;
@@ -196,7 +200,9 @@ io::task<void> executor::deploy(const policy::action& a)
 {
     const auto exposure = *world_.exposure(a.name.exposure);
     const auto want = *world_.wanted(a.name);
-    const auto g = generation(a);
+    const auto found = generation(a);
+    if (!found) co_return found.error();
+    const auto g = *found;
     const deploy::hook_run run{.name = a.name,
                                .hooks = want.hooks,
                                .directory = want.output.directory,
@@ -204,10 +210,10 @@ io::task<void> executor::deploy(const policy::action& a)
                                .not_after = g.certificate->not_after,
                                .topic = exposure.topic,
                                .consumer_group = want.consumer_group,
-                               .reason = world_.user(a.name).deploy_reason};
+                               .reason = world_.user(held_, a.name).deploy_reason};
     auto passed = co_await world_.outside().hooks.run(run);
     if (!passed && passed.error().code == policy::errc::hook_failed)
-        co_return with_way_back(passed.error(), world_.user(a.name));
+        co_return with_way_back(passed.error(), world_.user(held_, a.name));
     if (!passed) co_return passed.error();
     io::crash_point("deploy.hooks-passed");
 

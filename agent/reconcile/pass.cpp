@@ -63,8 +63,9 @@ exposure_pass::exposure_pass(world& w, std::string exposure, step_listener liste
 {
 }
 
-io::awaitable<pass_outcome> exposure_pass::run(pass_options options)
+io::awaitable<pass_outcome> exposure_pass::run(const world::hold& held, pass_options options)
 {
+    held_ = &held;
     pass_outcome outcome;
     listed_at_.reset();
     platform_failed_ = false;
@@ -117,7 +118,7 @@ io::awaitable<void> exposure_pass::follow_entries()
         changed.emplace(found->first, policy::event::entry_changed{want.rotation.retire_after, want.hooks});
     }
     for (auto& [name, what] : changed)
-        if (auto saved = co_await world_.record(name, std::move(what)); !saved)
+        if (auto saved = co_await world_.record(*held_, name, std::move(what)); !saved)
             io::log(io::severity::error, saved.error().context);
 }
 
@@ -156,10 +157,11 @@ io::awaitable<void> exposure_pass::keep_observations()
 {
     for (auto& [name, events] : policy::observations(world_.stored(), world_.observed(), exposure_)) {
         for (const auto& what : events)
-            if (const auto line = policy::describe(world_.user(name), what, world_.outside().clock.now()))
+            if (const auto line =
+                    policy::describe(world_.user(*held_, name), what, world_.outside().clock.now()))
                 io::log(io::severity::warning, io::events::noted,
                         {name.exposure, name.user, line->generation}, name.text() + ": " + line->detail);
-        if (auto saved = co_await world_.record(name, std::move(events)); !saved)
+        if (auto saved = co_await world_.record(*held_, name, std::move(events)); !saved)
             io::log(io::severity::error, saved.error().context);
     }
 }
@@ -170,13 +172,13 @@ io::awaitable<void> exposure_pass::remember_exposure(policy::failure failed, std
     if (failed.code == policy::errc::stopping) co_return;
     ++look_attempts_;
     const auto& exposure = *world_.exposure(exposure_);
-    const auto& kept = world_.exposure_record(exposure).failure;
+    const auto& kept = world_.exposure_record(*held_, exposure).failure;
     const bool news = !kept || kept->sentence != failed.context;
     // That a person has to log in is said once for all exposures, by whoever watches the login.
     if (news && !options.interactive && failed.code != policy::errc::login_required)
         io::log(io::severity::warning, io::events::request_failed, {exposure_}, failed.context);
     policy::exposure_event happened = policy::event::exposure_failed{failed, what};
-    if (auto saved = co_await world_.record(exposure, std::move(happened)); !saved)
+    if (auto saved = co_await world_.record(*held_, exposure, std::move(happened)); !saved)
         io::log(io::severity::error, saved.error().context);
 }
 
@@ -186,9 +188,9 @@ io::awaitable<void> exposure_pass::remember_list()
 {
     if (!listed_at_) co_return;
     const auto& exposure = *world_.exposure(exposure_);
-    if (!world_.exposure_record(exposure).unreadable.empty()) co_return;
+    if (!world_.exposure_record(*held_, exposure).unreadable.empty()) co_return;
     policy::exposure_event listed = policy::event::users_listed{*listed_at_};
-    if (auto saved = co_await world_.record(exposure, std::move(listed)); !saved)
+    if (auto saved = co_await world_.record(*held_, exposure, std::move(listed)); !saved)
         io::log(io::severity::error, saved.error().context);
 }
 
@@ -202,7 +204,8 @@ io::awaitable<void> exposure_pass::forget_failure()
     if (kept && platform_failed_) {
         if (record->second.failure->wanted != of_look) co_return;
         policy::exposure_event later = policy::event::retry_exposure{};
-        if (auto saved = co_await world_.record(*world_.exposure(exposure_), std::move(later)); !saved)
+        if (auto saved = co_await world_.record(*held_, *world_.exposure(exposure_), std::move(later));
+            !saved)
             io::log(io::severity::error, saved.error().context);
         co_return;
     }
@@ -210,7 +213,7 @@ io::awaitable<void> exposure_pass::forget_failure()
     if (!kept || (!has_instance_ && record->second.failure->wanted != of_look)) co_return;
     const bool was_said = record->second.failure->code != policy::errc::login_required;
     policy::exposure_event over = policy::event::exposure_recovered{};
-    auto saved = co_await world_.record(*world_.exposure(exposure_), std::move(over));
+    auto saved = co_await world_.record(*held_, *world_.exposure(exposure_), std::move(over));
     if (!saved)
         io::log(io::severity::error, saved.error().context);
     else if (was_said)
@@ -249,7 +252,7 @@ io::awaitable<void> exposure_pass::perform_in_order(std::vector<policy::action> 
 {
     for (const auto& step : steps) {
         if (listener_) listener_(step, nullptr);
-        executor executor(world_, options.from);
+        executor executor(world_, *held_, options.from);
         const auto outcome = co_await executor.perform(step);
         if (listener_) listener_(step, &outcome);
         if (outcome) continue;
@@ -265,12 +268,13 @@ io::awaitable<void> exposure_pass::remember_failure(policy::action step, policy:
     platform_failed_ = platform_failed_ || is_of_platform(failed.code);
     if (step.name.user.empty()) {
         // as policy::plan asks for it, before it onboards again
-        const auto where = world_.exposure_record(*world_.exposure(exposure_)).where.base_url;
+        const auto where = world_.exposure_record(*held_, *world_.exposure(exposure_)).where.base_url;
         co_await remember_exposure(std::move(failed), where, options);
         co_return;
     }
     auto happened = failure_of(world_, step, failed);
-    const auto line = policy::describe(world_.user(step.name), happened, world_.outside().clock.now());
+    const auto line =
+        policy::describe(world_.user(*held_, step.name), happened, world_.outside().clock.now());
     const bool only_waits = policy::is_granting(failed) || failed.code == policy::errc::throttled;
     const int attempt = only_waits ? 1 : ++attempts_[step.name];
     const auto soon = policy::soon_again(failed, attempt, world_.outside().clock.now());
@@ -282,7 +286,7 @@ io::awaitable<void> exposure_pass::remember_failure(policy::action step, policy:
     if (line && (!options.interactive || is_of_verification(failed.code)))
         io::log(io::severity::warning, event_of(step, failed),
                 {step.name.exposure, step.name.user, step.generation}, failed.context);
-    if (auto saved = co_await world_.record(step.name, std::move(happened), options.from); !saved)
+    if (auto saved = co_await world_.record(*held_, step.name, std::move(happened), options.from); !saved)
         io::log(io::severity::error, saved.error().context);
 }
 
@@ -292,12 +296,12 @@ io::awaitable<void> exposure_pass::keep_conclusions(policy::outlook view)
 {
     const auto known = world_.stored().users.find(view.name);
     if (known == world_.stored().users.end() && !view.blocked) co_return;
-    auto events = policy::conclusions(world_.user(view.name), view);
+    auto events = policy::conclusions(world_.user(*held_, view.name), view);
     if (events.empty()) co_return;
     if (is_blocked(events.back()))
         io::log(io::severity::warning, io::events::blocked, {exposure_, view.name.user},
                 policy::about(view.name, view.sentence));
-    if (auto saved = co_await world_.record(view.name, std::move(events)); !saved)
+    if (auto saved = co_await world_.record(*held_, view.name, std::move(events)); !saved)
         io::log(io::severity::error, saved.error().context);
 }
 
@@ -309,11 +313,11 @@ io::awaitable<void> exposure_pass::keep_conclusions(policy::plan_result plan)
     for (const auto& view : plan.exposures) {
         if (view.exposure != exposure_ || view.finding == policy::reason::unreachable) continue;
         const auto& exposure = *world_.exposure(exposure_);
-        for (auto& what : policy::conclusions(world_.exposure_record(exposure), view)) {
+        for (auto& what : policy::conclusions(world_.exposure_record(*held_, exposure), view)) {
             if (std::holds_alternative<policy::event::blocked>(what))
                 io::log(io::severity::error, io::events::incident, {exposure_},
                         policy::about("exposure " + exposure_, view.sentence));
-            if (auto saved = co_await world_.record(exposure, std::move(what)); !saved)
+            if (auto saved = co_await world_.record(*held_, exposure, std::move(what)); !saved)
                 io::log(io::severity::error, saved.error().context);
         }
     }

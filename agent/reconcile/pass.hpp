@@ -41,7 +41,8 @@ class exposure_pass {
 public:
     exposure_pass(world& w, std::string exposure, step_listener listener = {});
 
-    io::awaitable<pass_outcome> run(pass_options);
+    // In the exposure's turn.
+    io::awaitable<pass_outcome> run(const world::hold&, pass_options);
 
     // Users whose steps failed for good in this run of a person's, with the last sentence.
     const std::map<policy::user_name, std::string>& failed() const { return failed_; }
@@ -64,6 +65,7 @@ private:
                                                        const pass_options&);
 
     world& world_;
+    const world::hold* held_ = nullptr;  // of the pass under way
     std::string exposure_;
     step_listener listener_;
     std::map<policy::user_name, int> attempts_;

@@ -33,26 +33,29 @@ io::awaitable<void> look_everywhere(world& w, preview& into)
 }
 
 // In memory alone: nothing changes on the disk.
-void assume_observations(world& w)
+io::awaitable<void> assume_observations(world& w)
 {
     const auto now = w.outside().clock.now();
-    for (const auto& exposure : w.desired().exposures)
+    for (const auto& exposure : w.desired().exposures) {
+        const auto held = co_await w.take(exposure.name);
         for (const auto& [name, events] : policy::observations(w.stored(), w.observed(), exposure.name))
             for (const auto& what : events)
-                w.user(name) = policy::apply(w.user(name), what, now);
+                w.user(held, name) = policy::apply(w.user(held, name), what, now);
+    }
 }
 
 // Steps that are bookkeeping for one exposure stand in the way of what comes next: the plan is made as if
 // they were done.
-bool assume_known_instances(world& w, const policy::plan_result& plan)
+io::awaitable<bool> assume_known_instances(world& w, const policy::plan_result& plan)
 {
     bool assumed = false;
     for (const auto& a : plan.actions) {
         if (a.kind != policy::action_kind::remember_instance) continue;
-        w.exposure_record(*w.exposure(a.name.exposure)).where.instance_id = a.remote_id;
+        const auto held = co_await w.take(a.name.exposure);
+        w.exposure_record(held, *w.exposure(a.name.exposure)).where.instance_id = a.remote_id;
         assumed = true;
     }
-    return assumed;
+    co_return assumed;
 }
 
 void add_change(preview& p, const policy::action& a)
@@ -89,11 +92,11 @@ io::awaitable<preview> look_ahead(world& w, policy::plan_options options)
     preview p;
     co_await w.inspect_outputs("");
     if (!policy::is_decommissioned(w.stored())) co_await look_everywhere(w, p);
-    assume_observations(w);
+    co_await assume_observations(w);
     const auto now = w.outside().clock.now();
     p.plan = policy::plan(w.desired(), w.observed(), w.stored(), now, options);
-    if (assume_known_instances(w, p.plan))
-        p.plan = policy::plan(w.desired(), w.observed(), w.stored(), now, options);
+    const bool assumed = co_await assume_known_instances(w, p.plan);
+    if (assumed) p.plan = policy::plan(w.desired(), w.observed(), w.stored(), now, options);
 
     for (const auto& a : p.plan.actions)
         add_change(p, a);

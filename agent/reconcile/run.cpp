@@ -18,8 +18,9 @@ using namespace std::chrono_literals;
 constexpr std::size_t parallel_exposures = 64;
 
 // A person asks: what waits for its time is tried now.
-io::awaitable<void> forget_backoffs(world& w, std::string exposure, std::set<policy::user_name> only)
+io::awaitable<void> forget_backoffs(world& w, const world::hold& held, std::set<policy::user_name> only)
 {
+    const auto& exposure = held.exposure();
     std::vector<policy::user_name> waiting;
     for (const auto& [name, user] : w.stored().users)
         if (name.exposure == exposure && (only.empty() || only.contains(name)) &&
@@ -27,13 +28,13 @@ io::awaitable<void> forget_backoffs(world& w, std::string exposure, std::set<pol
             waiting.push_back(name);
     for (const auto& name : waiting) {
         policy::user_event now = policy::event::retry_requested{};
-        (void)co_await w.record(name, std::move(now));
+        (void)co_await w.record(held, name, std::move(now));
     }
     const auto record = w.stored().exposures.find(exposure);
     const auto* named = w.exposure(exposure);
     if (!named || record == w.stored().exposures.end() || !record->second.failure) co_return;
     policy::exposure_event now = policy::event::retry_exposure{};
-    (void)co_await w.record(*named, std::move(now));
+    (void)co_await w.record(held, *named, std::move(now));
 }
 
 std::set<std::string> exposures_of(const world& w, const std::set<policy::user_name>& only)
@@ -129,7 +130,7 @@ void tell(report& into, world& w, const std::string& exposure, const pass_outcom
 // Passes over one exposure until there is nothing to wait for, or time is over. Others have their turn
 // between two of them.
 io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options options,
-                                 std::chrono::steady_clock::time_point deadline, exposure_guard guard,
+                                 std::chrono::steady_clock::time_point deadline, turn_begins begin,
                                  step_listener listener, report& into)
 {
     exposure_pass pass(w, exposure, std::move(listener));
@@ -137,10 +138,10 @@ io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options op
     pass_outcome last;
     for (bool first = true;; first = false) {
         {
-            std::shared_ptr<void> taken;
-            if (guard) taken = co_await guard(exposure);
-            if (first) co_await forget_backoffs(w, exposure, options.only);
-            last = co_await pass.run(options);
+            const auto held = co_await w.take(exposure);
+            if (first && begin) co_await begin(held);
+            if (first) co_await forget_backoffs(w, held, options.only);
+            last = co_await pass.run(held, options);
             if (!last.soon || w.outside().clock.steady() + *last.soon > deadline) break;
         }
         waits.report(last, options.only, w.outside().clock.steady());
@@ -161,7 +162,7 @@ io::awaitable<report> run(world& w, run_options options, step_listener listener)
     report total;
     co_await io::for_each_parallel(
         parallel_exposures, exposures.size(), [&](std::size_t i) -> io::awaitable<void> {
-            co_await run_exposure(w, exposures[i], pass, deadline, options.guard, listener, total);
+            co_await run_exposure(w, exposures[i], pass, deadline, options.begin, listener, total);
         });
     std::ranges::sort(total.users, {}, &user_report::name);
     co_return total;

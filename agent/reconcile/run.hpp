@@ -13,8 +13,8 @@
 
 namespace reconcile {
 
-// Takes an exposure for as long as what it returns lives: others work on it, too.
-using exposure_guard = std::function<io::awaitable<std::shared_ptr<void>>(std::string exposure)>;
+// What is done first in the first turn of each exposure.
+using turn_begins = std::function<io::awaitable<void>(const world::hold&)>;
 
 // What it waits for is said after this time, and again every so often.
 inline constexpr std::chrono::seconds first_wait_report{10};
@@ -25,7 +25,7 @@ struct run_options {
     std::set<policy::user_name> only;  // empty: every user, and every credential
     policy::duration timeout = std::chrono::minutes(15);
     policy::origin from = {.actor = policy::actor::person, .by = {}};
-    exposure_guard guard;  // each exposure is taken by itself, so that a dead one holds up nobody; empty: not
+    turn_begins begin = {};
 };
 
 // Waits for IN PROGRESS, for hooks and short retries; not for a retire_after still to come. Skips back-offs.

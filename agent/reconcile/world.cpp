@@ -3,7 +3,10 @@
 #include "agent/io/async.hpp"
 #include "policy/facts.hpp"
 
+#include <boost/asio/this_coro.hpp>
+
 #include <algorithm>
+#include <stdexcept>
 
 namespace reconcile {
 namespace {
@@ -39,6 +42,13 @@ void compare_output(disk::publisher& publisher, const policy::user_index& all, p
         user.output = policy::output_condition::changed;
 }
 
+// A bug, and one that the compiler cannot see: the turn of another exposure.
+void must_hold(const world::hold& held, const std::string& exposure)
+{
+    if (held.exposure() != exposure)
+        throw std::logic_error("a record of " + exposure + " in the turn of " + held.exposure());
+}
+
 }  // namespace
 
 io::task<void> world::load()
@@ -71,10 +81,12 @@ io::awaitable<void> world::inspect_outputs(std::string exposure)
     }
 }
 
-world::pin world::pin_desired(const std::string& exposure)
+io::awaitable<world::hold> world::take(std::string exposure)
 {
+    const auto executor = co_await boost::asio::this_coro::executor;
+    auto turn = co_await turns_.try_emplace(exposure, executor).first->second.acquire();
     pinned_[exposure] = desired_;
-    return pin(*this, exposure);
+    co_return hold(*this, std::move(exposure), std::move(turn));
 }
 
 std::shared_ptr<const policy::desired_state> world::desired_for(const std::string& exposure) const
@@ -94,8 +106,9 @@ const policy::desired_user* world::wanted(const policy::user_name& name) const
     return e ? find(*e, name.user) : nullptr;
 }
 
-policy::stored_user& world::user(const policy::user_name& name)
+policy::stored_user& world::user(const hold& held, const policy::user_name& name)
 {
+    must_hold(held, name.exposure);
     auto& record = stored_.users[name];
     record.name = name;
     if (record.entry == policy::last_entry{})
@@ -103,8 +116,9 @@ policy::stored_user& world::user(const policy::user_name& name)
     return record;
 }
 
-policy::stored_exposure& world::exposure_record(const policy::desired_exposure& e)
+policy::stored_exposure& world::exposure_record(const hold& held, const policy::desired_exposure& e)
 {
+    must_hold(held, e.name);
     auto& record = stored_.exposures[e.name];
     record.name = e.name;
     if (!record.unreadable.empty()) return record;
@@ -117,54 +131,60 @@ policy::stored_exposure& world::exposure_record(const policy::desired_exposure& 
     return record;
 }
 
-io::task<void> world::change(policy::user_name name, std::vector<policy::user_event> events,
+void world::forget(const hold& held, const policy::user_name& name)
+{
+    must_hold(held, name.exposure);
+    stored_.users.erase(name);
+}
+
+io::task<void> world::change(const hold& held, policy::user_name name, std::vector<policy::user_event> events,
                              policy::origin from, disk::change with)
 {
     const auto now = outside_.clock.now();
-    const auto before = user(name);
+    const auto before = user(held, name);
     auto after = before;
     const bool new_files = !with.keys.empty() || !with.certificates.empty();
     for (const auto& what : events) {
         if (auto line = policy::describe(after, what, now, from)) with.events.push_back(std::move(*line));
         after = policy::apply(std::move(after), what, now);
     }
-    user(name) = after;
+    user(held, name) = after;
     with.users.push_back(std::move(after));
     auto saved = co_await outside_.store.commit(std::move(with));
     const auto counts_once_stored = [](const policy::user_event& e) { return policy::must_be_stored(e); };
-    if (!saved && (new_files || std::ranges::any_of(events, counts_once_stored))) user(name) = before;
+    if (!saved && (new_files || std::ranges::any_of(events, counts_once_stored))) user(held, name) = before;
     co_return saved;
 }
 
-io::task<void> world::record(const policy::user_name& name, std::vector<policy::user_event> events,
-                             const policy::origin& from)
+io::task<void> world::record(const hold& held, const policy::user_name& name,
+                             std::vector<policy::user_event> events, const policy::origin& from)
 {
-    return change(name, std::move(events), from, disk::change());
+    return change(held, name, std::move(events), from, disk::change());
 }
 
-io::task<void> world::record(const policy::user_name& name, policy::user_event what,
+io::task<void> world::record(const hold& held, const policy::user_name& name, policy::user_event what,
                              const policy::origin& from)
 {
-    return record(name, std::move(what), from, disk::change());
+    return record(held, name, std::move(what), from, disk::change());
 }
 
-io::task<void> world::record(const policy::user_name& name, policy::user_event what,
+io::task<void> world::record(const hold& held, const policy::user_name& name, policy::user_event what,
                              const policy::origin& from, disk::change with)
 {
     std::vector<policy::user_event> events;
     events.push_back(std::move(what));
-    return change(name, std::move(events), from, std::move(with));
+    return change(held, name, std::move(events), from, std::move(with));
 }
 
-io::task<void> world::record(policy::desired_exposure e, policy::exposure_event what)
+io::task<void> world::record(const hold& held, policy::desired_exposure e, policy::exposure_event what)
 {
-    const auto before = exposure_record(e);
+    const auto before = exposure_record(held, e);
     const auto after = policy::apply(before, what, outside_.clock.now());
-    exposure_record(e) = after;
+    exposure_record(held, e) = after;
     disk::change with;
     with.exposures.push_back(after);
     auto saved = co_await outside_.store.commit(std::move(with));
-    if (!saved && policy::must_be_stored(what)) exposure_record(e) = before;
+    if (!saved && policy::must_be_stored(what)) exposure_record(held, e) = before;
     co_return saved;
 }
 

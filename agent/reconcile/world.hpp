@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/io/async_lock.hpp"
 #include "agent/reconcile/ports.hpp"
 #include "policy/desired.hpp"
 #include "policy/events.hpp"
@@ -30,28 +31,37 @@ public:
     // Looks at the published directories of one exposure (empty: of all).
     io::awaitable<void> inspect_outputs(std::string exposure);
 
-    // While it lives, this exposure goes by the configuration as it was when it was pinned, whatever replaces
-    // that: a pass and all its steps see one configuration. At most one pin an exposure.
-    class pin {
+    // The turn of one exposure: no pass and no verb of others meanwhile, and the configuration as it was when
+    // the turn came, whatever replaces that. What changes records of the exposure takes it as an argument.
+    // Who has one waits for no other, and does not sleep.
+    class hold {
     public:
-        pin(pin&& other) noexcept
-            : world_(std::exchange(other.world_, nullptr)), name_(std::move(other.name_))
+        hold(hold&& other) noexcept
+            : world_(std::exchange(other.world_, nullptr)),
+              exposure_(std::move(other.exposure_)),
+              turn_(std::move(other.turn_))
         {
         }
-        pin& operator=(pin&&) = delete;
-        ~pin()
+        hold& operator=(hold&&) = delete;
+        ~hold()
         {
-            if (world_) world_->pinned_.erase(name_);
+            if (world_) world_->pinned_.erase(exposure_);
         }
+
+        const std::string& exposure() const { return exposure_; }
 
     private:
         friend class world;
-        pin(world& w, std::string name) : world_(&w), name_(std::move(name)) {}
+        hold(world& w, std::string exposure, io::async_lock::holder turn)
+            : world_(&w), exposure_(std::move(exposure)), turn_(std::move(turn))
+        {
+        }
 
         world* world_;
-        std::string name_;
+        std::string exposure_;
+        io::async_lock::holder turn_;  // ends after the pin
     };
-    [[nodiscard]] pin pin_desired(const std::string& exposure);
+    [[nodiscard]] io::awaitable<hold> take(std::string exposure);
 
     void replace_desired(std::shared_ptr<const policy::desired_state> desired)
     {
@@ -63,35 +73,34 @@ public:
     std::shared_ptr<const policy::desired_state> desired_snapshot() const { return desired_; }
     std::shared_ptr<const policy::desired_state> desired_for(const std::string& exposure) const;
     const policy::stored_state& stored() const { return stored_; }
-    policy::stored_state& stored() { return stored_; }
     policy::observed_state& observed() { return observed_; }
 
     const policy::desired_exposure* exposure(const std::string& name) const;
     const policy::desired_user* wanted(const policy::user_name&) const;
 
     // The user's record, made when there is none yet.
-    policy::stored_user& user(const policy::user_name&);
-    policy::stored_exposure& exposure_record(const policy::desired_exposure&);
+    policy::stored_user& user(const hold&, const policy::user_name&);
+    policy::stored_exposure& exposure_record(const hold&, const policy::desired_exposure&);
 
     // Applies what happened to the user's record, and stores it with its history in one transaction: on
     // stable storage when it returns. What counts only once it is stored is taken back if the disk refuses
     // it, and so is what came with a key or a certificate.
-    io::task<void> record(const policy::user_name&, std::vector<policy::user_event>,
+    io::task<void> record(const hold&, const policy::user_name&, std::vector<policy::user_event>,
                           const policy::origin& = policy::by_schedule);
-    io::task<void> record(const policy::user_name&, policy::user_event,
+    io::task<void> record(const hold&, const policy::user_name&, policy::user_event,
                           const policy::origin& = policy::by_schedule);
-    io::task<void> record(const policy::user_name&, policy::user_event, const policy::origin&,
+    io::task<void> record(const hold&, const policy::user_name&, policy::user_event, const policy::origin&,
                           disk::change with);
-    io::task<void> record(policy::desired_exposure, policy::exposure_event);
+    io::task<void> record(const hold&, policy::desired_exposure, policy::exposure_event);
 
     // This host leaves, or (none) stays. On stable storage when it returns.
     io::task<void> leave(std::optional<policy::decommission>);
 
     // Forgets the user: its record on the disk is erased already.
-    void forget(const policy::user_name& name) { stored_.users.erase(name); }
+    void forget(const hold&, const policy::user_name&);
 
 private:
-    io::task<void> change(policy::user_name, std::vector<policy::user_event>, policy::origin,
+    io::task<void> change(const hold&, policy::user_name, std::vector<policy::user_event>, policy::origin,
                           disk::change with);
 
     ports& outside_;
@@ -99,6 +108,7 @@ private:
     std::map<std::string, std::shared_ptr<const policy::desired_state>> pinned_;
     policy::stored_state stored_;
     policy::observed_state observed_;
+    std::map<std::string, io::async_lock> turns_;  // by exposure
 };
 
 }  // namespace reconcile

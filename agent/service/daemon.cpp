@@ -67,7 +67,6 @@ private:
     io::awaitable<boost::json::object> perform(std::string verb, boost::json::object arguments,
                                                std::function<bool()> is_gone);
     io::task<void> follow_edits();
-    io::awaitable<std::shared_ptr<void>> take_exposure(std::string name);
     io::awaitable<std::shared_ptr<void>> take_credentials();
     io::task<crypto::secret> access_token(std::optional<crypto::secret> refused);
 
@@ -118,12 +117,12 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
                                     }}),
       hangups_(app_.executor(), SIGHUP),
       group_(app_.executor(), app_.stop()),
-      operations_(app_,
-                  [this](const policy::action& step, const policy::result<void>* outcome) {
-                      if (outcome) counted_.count_step(step, *outcome);
-                  },
-                  {.exposure = [this](std::string name) { return take_exposure(std::move(name)); },
-                   .credentials = [this] { return take_credentials(); }}),
+      operations_(
+          app_,
+          [this](const policy::action& step, const policy::result<void>* outcome) {
+              if (outcome) counted_.count_step(step, *outcome);
+          },
+          [this] { return take_credentials(); }),
       timers_(app_.executor(), app_.stop(), slice(), [this] { tick(); }),
       notifier_(app_),
       login_(app_, group_, timers_, [this] { wake_all(); }),
@@ -328,12 +327,6 @@ io::task<void> daemon::follow_edits()
     if (!refused_edit_.empty())
         co_return policy::failure{.code = policy::errc::config, .context = refused_edit_};
     co_return policy::result<void>();
-}
-
-io::awaitable<std::shared_ptr<void>> daemon::take_exposure(std::string name)
-{
-    auto held = co_await tasks_.take(std::move(name));
-    co_return std::make_shared<exposure_tasks::hold>(std::move(held));
 }
 
 io::awaitable<std::shared_ptr<void>> daemon::take_credentials()

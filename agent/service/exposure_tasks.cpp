@@ -81,14 +81,12 @@ struct exposure_tasks::task {
     task(exposure_tasks& all, const std::string& exposure)
         : name(exposure),
           passes(all.app_.world(), exposure, all.on_step_),
-          lock(all.app_.executor()),
           again(all.group_, all.timers_, "exposure " + exposure, [&all, this] { return all.pass(*this); })
     {
     }
 
     std::string name;
     reconcile::exposure_pass passes;
-    io::async_lock lock;
     periodic_task again;
     std::optional<running_pass> running;
     bool followed = false;
@@ -123,12 +121,6 @@ void exposure_tasks::wake(const std::set<std::string>& exposures)
 {
     for (auto& [name, each] : tasks_)
         if (exposures.empty() || exposures.contains(name)) each->again.wake();
-}
-
-io::awaitable<exposure_tasks::hold> exposure_tasks::take(std::string exposure)
-{
-    auto lock = co_await place_of(exposure).lock.acquire();
-    co_return hold(std::move(lock), app_.world().pin_desired(exposure));
 }
 
 void exposure_tasks::progress(const std::string& exposure)
@@ -168,13 +160,13 @@ io::awaitable<milliseconds> exposure_tasks::pass(task& t)
     reconcile::pass_outcome outcome;
     std::chrono::steady_clock::time_point began;
     {
-        const auto held = co_await take(t.name);
+        const auto held = co_await app_.world().take(t.name);
         if (group_.stopping()) co_return shortest;
         began = std::chrono::steady_clock::now();
         const auto desired = app_.world().desired_for(t.name);
         const mark_running here(t.running,
                                 {.progress = began, .limit = step_limit + longest_hooks(*desired, t.name)});
-        outcome = co_await t.passes.run(reconcile::pass_options());
+        outcome = co_await t.passes.run(held, reconcile::pass_options());
         t.looked = true;
     }
     const auto& exposures = app_.world().stored().exposures;

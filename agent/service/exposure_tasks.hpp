@@ -1,6 +1,5 @@
 #pragma once
 
-#include "agent/io/async_lock.hpp"
 #include "agent/reconcile/pass.hpp"
 #include "agent/service/application.hpp"
 #include "agent/service/status_view.hpp"
@@ -13,8 +12,7 @@
 #include <set>
 #include <string>
 
-// One queue an exposure: its passes, each exposure at its own pace, and the verbs that work on it, one after
-// the other. A dead exposure delays nobody else.
+// The daemon's passes, each exposure at its own pace: a dead one delays nobody else.
 
 namespace service {
 
@@ -45,11 +43,6 @@ public:
     // These (empty: all) begin a pass as soon as they can.
     void wake(const std::set<std::string>& exposures = {});
 
-    // The exposure's turn for a verb: no pass and no other verb meanwhile. It goes by the configuration as it
-    // is when its turn comes. One at a time: who has an exposure waits for no other.
-    class hold;
-    io::awaitable<hold> take(std::string exposure);
-
     // A step of this exposure ended, or a request of any was answered: whoever waits for it is not stuck.
     void progress(const std::string& exposure);
     // True while a pass has gone without any progress for longer than all its limits allow.
@@ -71,21 +64,6 @@ private:
     reconcile::step_listener on_step_;
     pass_listener on_pass_;
     std::map<std::string, std::unique_ptr<task>> tasks_;
-};
-
-class exposure_tasks::hold {
-public:
-    hold(hold&&) = default;
-
-private:
-    friend class exposure_tasks;
-    hold(io::async_lock::holder lock, reconcile::world::pin pin)
-        : lock_(std::move(lock)), pin_(std::move(pin))
-    {
-    }
-
-    io::async_lock::holder lock_;
-    reconcile::world::pin pin_;  // ends before the lock
 };
 
 }  // namespace service

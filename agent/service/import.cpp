@@ -240,7 +240,8 @@ std::map<std::string, std::string> files_in(const std::string& directory)
 
 }  // namespace
 
-io::task<std::vector<std::string>> import_pair(application& app, policy::user_name name, import_request asked,
+io::task<std::vector<std::string>> import_pair(application& app, const reconcile::world::hold& held,
+                                               policy::user_name name, import_request asked,
                                                policy::origin from)
 {
     auto& world = app.world();
@@ -280,14 +281,14 @@ io::task<std::vector<std::string>> import_pair(application& app, policy::user_na
     with.keys.push_back({name, g.id, std::move(read->key_pem), std::string()});
     with.certificates.push_back({name, g.id, std::move(fullchain)});
     policy::user_event imported = policy::event::imported{g};
-    if (auto saved = co_await world.record(name, std::move(imported), from, std::move(with)); !saved)
+    if (auto saved = co_await world.record(held, name, std::move(imported), from, std::move(with)); !saved)
         co_return saved.error();
     io::log(io::severity::info, io::events::imported, {name.exposure, name.user, g.id},
             name.text() + ": user " + g.remote_id + " was imported");
 
     const auto directory = want.output.directory;
     const auto before = co_await io::offload(app.outputs(), [&] { return files_in(directory); });
-    reconcile::executor executor(world, from);
+    reconcile::executor executor(world, held, from);
     policy::action publish{.kind = policy::action_kind::publish,
                            .name = name,
                            .why = policy::reason::not_published,
@@ -302,7 +303,7 @@ io::task<std::vector<std::string>> import_pair(application& app, policy::user_na
     });
     if (same) {
         policy::user_event served = policy::event::deployed{g.id, false};
-        if (auto saved = co_await world.record(name, std::move(served), from); !saved)
+        if (auto saved = co_await world.record(held, name, std::move(served), from); !saved)
             co_return saved.error();
     }
     co_return report(name, want, g);

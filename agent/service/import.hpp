@@ -21,7 +21,7 @@ struct import_request {
 // Finds the user on the platform, notes that it is ours, and publishes the pair; its hooks are left to the
 // next pass, and none is pending where the files were there already. The exposure is held. What is said to
 // people. errc::usage, refused, unusable_certificate: nothing has changed.
-io::task<std::vector<std::string>> import_pair(application&, policy::user_name, import_request,
-                                               policy::origin);
+io::task<std::vector<std::string>> import_pair(application&, const reconcile::world::hold&, policy::user_name,
+                                               import_request, policy::origin);
 
 }  // namespace service

@@ -157,22 +157,16 @@ io::awaitable<object> operations::reconcile(object arguments)
     const auto only = names_of(arguments);
     if (auto known = reconcile::check_names(app_.world(), only); !known)
         co_return service::answer_of(known.error());
-    co_return co_await converge(only, std::move(arguments), guards_.exposure);
-}
-
-io::awaitable<std::shared_ptr<void>> operations::take(std::string exposure)
-{
-    if (!guards_.exposure) co_return nullptr;
-    co_return co_await guards_.exposure(std::move(exposure));
+    co_return co_await converge(only, std::move(arguments));
 }
 
 io::awaitable<object> operations::converge(std::set<policy::user_name> only, object arguments,
-                                           reconcile::exposure_guard guard)
+                                           reconcile::turn_begins begin)
 {
     reconcile::run_options options{.plan = {.accept_loss = flag(arguments, "accept_loss")},
                                    .only = std::move(only),
                                    .from = caller_of(arguments),
-                                   .guard = std::move(guard)};
+                                   .begin = std::move(begin)};
     if (const auto* timeout = arguments.if_contains("timeout"); timeout && timeout->is_int64())
         options.timeout = policy::duration(timeout->as_int64());
     if (auto* oauth = app_.oauth())
@@ -183,7 +177,7 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
     if (auto ended = co_await finish_decommission(app_); !ended) report.exposures.emplace("", ended.error());
     if (options.only.empty()) {
         std::shared_ptr<void> taken;
-        if (guards_.credentials) taken = co_await guards_.credentials();
+        if (guard_) taken = co_await guard_();
         auto credentials = co_await keep_credentials(app_, reconcile::fetch::all);
         report.credentials = std::move(credentials.failed);
         report.reached += credentials.kept;
@@ -212,14 +206,11 @@ io::awaitable<object> operations::rotate(object arguments)
     std::optional<policy::failure> failed;
     const bool retire_now = flag(arguments, "retire_now");
     const auto from = caller_of(arguments);
-    const reconcile::exposure_guard guard =
-        [&](std::string exposure) -> io::awaitable<std::shared_ptr<void>> {
-        auto held = co_await take(exposure);
-        co_await ask(std::move(exposure), unasked, retire_now, from, failed);
-        co_return held;
+    const reconcile::turn_begins begin = [&](const reconcile::world::hold& held) -> io::awaitable<void> {
+        co_await ask(held, unasked, retire_now, from, failed);
     };
     const auto before = generations_in_use(app_.world().stored(), only);
-    auto answer = co_await converge(only, std::move(arguments), guard);
+    auto answer = co_await converge(only, std::move(arguments), begin);
     if (failed) co_return service::answer_of(*failed);
     auto& messages = answer["messages"].as_array();
     auto first = messages.begin();
@@ -229,23 +220,24 @@ io::awaitable<object> operations::rotate(object arguments)
     co_return answer;
 }
 
-io::awaitable<void> operations::ask(std::string exposure, std::set<policy::user_name>& unasked,
+io::awaitable<void> operations::ask(const reconcile::world::hold& held, std::set<policy::user_name>& unasked,
                                     bool retire_now, policy::origin from,
                                     std::optional<policy::failure>& failed)
 {
     for (const auto& name : std::set(unasked)) {
-        if (name.exposure != exposure) continue;
+        if (name.exposure != held.exposure()) continue;
         unasked.erase(name);
         if (!app_.world().stored().users.contains(name)) continue;
         policy::user_event asked = policy::event::rotation_requested{retire_now};
-        if (auto saved = co_await app_.world().record(name, std::move(asked), from); !saved)
+        if (auto saved = co_await app_.world().record(held, name, std::move(asked), from); !saved)
             failed = saved.error();
     }
 }
 
 // The previous certificate comes back by the same one rename; its hooks run like those of any new
 // certificate.
-io::task<void> operations::roll_back(policy::user_name name, policy::origin from)
+io::task<void> operations::roll_back(const reconcile::world::hold& held, policy::user_name name,
+                                     policy::origin from)
 {
     auto& world = app_.world();
     const auto found = world.stored().users.find(name);
@@ -263,7 +255,7 @@ io::task<void> operations::roll_back(policy::user_name name, policy::origin from
                                              "exposure-agent rotate " +
                                              name.text(),
                                   .kind = policy::retry::never};
-    reconcile::executor executor(world, std::move(from));
+    reconcile::executor executor(world, held, std::move(from));
     co_return co_await executor.perform(*back);
 }
 
@@ -271,8 +263,8 @@ io::awaitable<object> operations::rollback(object arguments)
 {
     const auto only = names_of(arguments);
     for (const auto& name : only) {
-        const auto held = co_await take(name.exposure);
-        if (auto back = co_await roll_back(name, caller_of(arguments)); !back)
+        const auto held = co_await app_.world().take(name.exposure);
+        if (auto back = co_await roll_back(held, name, caller_of(arguments)); !back)
             co_return service::answer_of(back.error());
     }
     auto answer = co_await deploy(std::move(arguments));
@@ -291,19 +283,19 @@ io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<p
                                                 std::vector<std::string>& failed,
                                                 std::vector<std::string>& passed)
 {
-    const auto held = co_await take(exposure);
+    const auto held = co_await app_.world().take(exposure);
     auto& world = app_.world();
     std::vector<policy::user_name> names;
     for (const auto& [name, user] : world.stored().users)
         if (name.exposure == exposure && (only.empty() || only.contains(name))) names.push_back(name);
-    reconcile::executor executor(world, from);
+    reconcile::executor executor(world, held, from);
     for (const auto& name : names) {
         if (!world.wanted(name) || !world.stored().users.contains(name)) continue;
-        const auto step = policy::pending_hooks(world.user(name), force);
+        const auto step = policy::pending_hooks(world.user(held, name), force);
         if (!step) continue;
         if (force) {
             policy::user_event asked = policy::event::hooks_requested{};
-            if (auto saved = co_await world.record(name, std::move(asked), from); !saved) {
+            if (auto saved = co_await world.record(held, name, std::move(asked), from); !saved) {
                 failed.push_back(saved.error().context);
                 continue;
             }
@@ -317,7 +309,7 @@ io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<p
         failed.push_back(done.error().context);
         if (done.error().code == policy::errc::stopping) co_return;
         auto happened = reconcile::failure_of(world, *step, done.error());
-        if (auto saved = co_await world.record(name, std::move(happened), from); !saved)
+        if (auto saved = co_await world.record(held, name, std::move(happened), from); !saved)
             failed.push_back(saved.error().context);
     }
 }
@@ -405,11 +397,11 @@ io::awaitable<object> operations::import(object arguments)
                            .retire = flag(arguments, "retire")};
     policy::result<std::vector<std::string>> imported = policy::failure{};
     {
-        const auto held = co_await take(name.exposure);
-        imported = co_await import_pair(app_, name, std::move(request), caller_of(arguments));
+        const auto held = co_await app_.world().take(name.exposure);
+        imported = co_await import_pair(app_, held, name, std::move(request), caller_of(arguments));
     }
     if (!imported) co_return service::answer_of(imported.error());
-    auto answer = co_await converge(names, std::move(arguments), guards_.exposure);
+    auto answer = co_await converge(names, std::move(arguments));
     array messages;
     for (const auto& message : *imported)
         messages.emplace_back(message);
@@ -429,15 +421,15 @@ io::awaitable<object> operations::decommission(object arguments)
     leaving.at_once = leaving.at_once || flag(arguments, "at_once");
     leaving.finished_at.reset();
     {
-        std::vector<std::shared_ptr<void>> held;
+        std::vector<reconcile::world::hold> held;
         for (const auto& name : reconcile::all_exposures(world))
-            held.push_back(co_await take(name));
+            held.push_back(co_await world.take(name));
         if (auto noted = co_await world.leave(leaving); !noted) co_return service::answer_of(noted.error());
     }
     io::log(io::severity::warning, io::events::decommissioned, {},
             "this host is being decommissioned: nothing is created or rotated any more");
     const std::set<policy::user_name> all;
-    auto answer = co_await converge(all, std::move(arguments), guards_.exposure);
+    auto answer = co_await converge(all, std::move(arguments));
     const auto left = world.stored().users.size();
     auto& messages = answer["messages"].as_array();
     if (left == 0 && world.stored().leaving && world.stored().leaving->finished_at)

@@ -19,15 +19,13 @@ namespace service {
 
 class operations {
 public:
-    // What a verb takes while it works on it, where others work, too; each exposure by itself.
-    struct guards {
-        reconcile::exposure_guard exposure;
-        std::function<io::awaitable<std::shared_ptr<void>>()> credentials;
-    };
+    // What a verb takes while it fetches credentials, where others do, too; empty: nothing.
+    using credentials_guard = std::function<io::awaitable<std::shared_ptr<void>>()>;
 
     // The state directory is held and the world is loaded.
-    explicit operations(application& app, reconcile::step_listener listener = {}, guards g = {})
-        : app_(app), listener_(std::move(listener)), guards_(std::move(g))
+    explicit operations(application& app, reconcile::step_listener listener = {},
+                        credentials_guard guard = {})
+        : app_(app), listener_(std::move(listener)), guard_(std::move(guard))
     {
     }
 
@@ -48,18 +46,17 @@ private:
     io::awaitable<boost::json::object> decommission(boost::json::object);
     io::awaitable<boost::json::object> undo_decommission();
     io::awaitable<boost::json::object> converge(std::set<policy::user_name> only, boost::json::object,
-                                                reconcile::exposure_guard);
-    io::awaitable<void> ask(std::string exposure, std::set<policy::user_name>& unasked, bool retire_now,
-                            policy::origin, std::optional<policy::failure>& failed);
-    io::awaitable<std::shared_ptr<void>> take(std::string exposure);
-    io::task<void> roll_back(policy::user_name, policy::origin);
+                                                reconcile::turn_begins = {});
+    io::awaitable<void> ask(const reconcile::world::hold&, std::set<policy::user_name>& unasked,
+                            bool retire_now, policy::origin, std::optional<policy::failure>& failed);
+    io::task<void> roll_back(const reconcile::world::hold&, policy::user_name, policy::origin);
     io::awaitable<void> deploy_exposure(std::string exposure, std::set<policy::user_name> only, bool force,
                                         policy::origin, std::vector<std::string>& failed,
                                         std::vector<std::string>& passed);
 
     application& app_;
     reconcile::step_listener listener_;
-    guards guards_;
+    credentials_guard guard_;
     std::map<policy::user_name, io::async_lock> rotating_;
 };
 
