@@ -324,7 +324,7 @@ state_database::state_database(paths where, std::filesystem::path runtime_direct
 
 state_database::~state_database()
 {
-    if (lane_) lane_->join();
+    if (thread_) thread_->join();
 }
 
 // Complete under another name first: an empty or half-made file is never taken for the database.
@@ -372,7 +372,7 @@ result<void> state_database::open()
     if (!opened) return opened.error();
     if (auto known = check_version(*opened, path); !known) return known;
     writer_.emplace(std::move(*opened));
-    if (!lane_) lane_ = std::make_unique<asio::thread_pool>(1);
+    if (!lane_) lane_ = thread_.emplace(1).get_executor();
     return {};
 }
 
@@ -414,9 +414,9 @@ void state_database::submit(change what, outcome done)
         return;
     }
     auto entry = std::make_shared<waiting_change>(waiting_change{std::move(what), std::move(done)});
-    asio::post(*lane_, [this, entry = std::move(entry)]() mutable {
+    asio::post(lane_, [this, entry = std::move(entry)]() mutable {
         waiting_.push_back(std::move(entry));
-        if (waiting_.size() == 1) asio::post(*lane_, [this] { write_waiting(); });
+        if (waiting_.size() == 1) asio::post(lane_, [this] { write_waiting(); });
     });
 }
 
@@ -524,14 +524,14 @@ result<void> state_database::make_room_now()
 {
     if (!lane_) return unusable("the state database was not opened for writing");
     std::promise<result<void>> answer;
-    asio::post(*lane_, [this, &answer] { answer.set_value(keep_reserve()); });
+    asio::post(lane_, [this, &answer] { answer.set_value(keep_reserve()); });
     return answer.get_future().get();
 }
 
 io::task<void> state_database::make_room()
 {
     if (!lane_) co_return unusable("the state database was not opened for writing");
-    co_return co_await io::offload(lane_->get_executor(), [this] { return keep_reserve(); });
+    co_return co_await io::offload(lane_, [this] { return keep_reserve(); });
 }
 
 result<void> has_room(const paths& where)
@@ -616,8 +616,7 @@ io::task<void> state_database::keep_configuration(std::shared_ptr<const policy::
     if (configuration_ == desired) co_return policy::result<void>();
     if (!lane_) co_return unusable("the state database was not opened for writing");
     auto text = record::write(*desired);
-    const auto kept =
-        co_await io::offload(lane_->get_executor(), [this] { return read_value(configuration_name); });
+    const auto kept = co_await io::offload(lane_, [this] { return read_value(configuration_name); });
     if (!kept) co_return kept.error();
     if (*kept != text) {
         change what;

@@ -5,6 +5,7 @@
 #include "agent/disk/store.hpp"
 #include "policy/desired.hpp"
 
+#include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/thread_pool.hpp>
 
 #include <atomic>
@@ -50,6 +51,9 @@ public:
     explicit state_database(paths, std::filesystem::path runtime_directory = {},
                             installation here = this_installation());
     ~state_database() override;
+
+    // Before open(): writes there, in order, instead of on a thread of its own.
+    void write_on(boost::asio::any_io_executor executor) { lane_ = std::move(executor); }
 
     // Opens it for writing, and makes it on the first start. The state directory is prepared and locked.
     [[nodiscard]] policy::result<void> open();
@@ -119,7 +123,8 @@ private:
     std::vector<std::shared_ptr<waiting_change>> waiting_;
     std::atomic<int> transactions_ = 0;
     std::shared_ptr<const policy::desired_state> configuration_;  // as it is stored
-    std::unique_ptr<boost::asio::thread_pool> lane_;
+    std::optional<boost::asio::thread_pool> thread_;
+    boost::asio::any_io_executor lane_;  // empty before open()
 };
 
 // Whether a change could be kept, from a look alone: for whoever may only look. errc::disk_full, disk.

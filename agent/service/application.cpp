@@ -174,18 +174,22 @@ struct application::parts {
           timeout(options.timeout),
           paths(desired->state_dir),
           stop(context.get_executor()),
-          pool(pool_threads()),
-          outputs(output_threads),
           clock(stop),
-          process(stop),
-          http(desired->network, io::read_proxy_environment(), stop),
-          secrets(process, pool.get_executor(), platform::own_environment()),
+          network(desired->network, io::read_proxy_environment(), stop),
+          given_http(options.runs_on ? options.runs_on->http(stop) : nullptr),
+          http(given_http ? *given_http : network),
+          process(options.runs_on ? options.runs_on->process(stop)
+                                  : std::make_unique<io::process_posix>(stop)),
+          pool(options.runs_on ? options.runs_on->workers : start(own_pool, pool_threads())),
+          outputs(options.runs_on ? options.runs_on->workers : start(own_outputs, output_threads)),
+          secrets(*process, pool, platform::own_environment()),
           store(paths, runtime_directory()),
           token_store(store),
-          hooks(make_hooks(options.spool, process, clock)),
-          proof(process)
+          hooks(make_hooks(options.spool, *process, clock)),
+          proof(*process)
     {
-        http.configure(desired->network, proxy_login(secrets, desired->network));
+        if (options.runs_on) store.write_on(options.runs_on->writer);
+        network.configure(desired->network, proxy_login(secrets, desired->network));
     }
 
     std::shared_ptr<const policy::desired_state> desired;
@@ -193,11 +197,15 @@ struct application::parts {
     disk::paths paths;
     boost::asio::io_context context{1};
     io::stop_event stop;
-    boost::asio::thread_pool pool;
-    boost::asio::thread_pool outputs;
+    std::optional<boost::asio::thread_pool> own_pool;
+    std::optional<boost::asio::thread_pool> own_outputs;
     io::real_clock clock;
-    io::process_posix process;
-    io::http_client http;
+    io::http_client network;
+    std::unique_ptr<io::http> given_http;
+    io::http& http;
+    std::unique_ptr<io::process> process;
+    boost::asio::any_io_executor pool;
+    boost::asio::any_io_executor outputs;
     platform::secret_reader secrets;
     disk::state_database store;
     tokens_on_disk token_store;
@@ -212,6 +220,13 @@ struct application::parts {
     std::unique_ptr<reconcile::ports> ports;
     std::unique_ptr<reconcile::world> world;
     std::optional<disk::state_lock> lock;
+
+private:
+    static boost::asio::any_io_executor start(std::optional<boost::asio::thread_pool>& threads,
+                                              std::size_t number)
+    {
+        return threads.emplace(number).get_executor();
+    }
 };
 
 application::application(std::shared_ptr<const policy::desired_state> desired, application_options options)
@@ -238,8 +253,8 @@ application::application(std::shared_ptr<const policy::desired_state> desired, a
 
 application::~application()
 {
-    parts_->outputs.join();
-    parts_->pool.join();
+    if (parts_->own_outputs) parts_->own_outputs->join();
+    if (parts_->own_pool) parts_->own_pool->join();
 }
 
 policy::result<void> application::take_state_directory(disk::state_lock::owner who)
@@ -284,7 +299,7 @@ void application::run(io::awaitable<void> work)
                                   each->over = true;
                                   each->timer.cancel();
                               }
-                              p.http.close_kept();
+                              p.network.close_kept();
                           });
     parts_->context.run();
     parts_->context.restart();
@@ -293,7 +308,7 @@ void application::run(io::awaitable<void> work)
 
 void application::close_connections()
 {
-    parts_->http.close_kept();
+    parts_->network.close_kept();
 }
 
 void application::configure(std::shared_ptr<const policy::desired_state> desired)
@@ -301,7 +316,7 @@ void application::configure(std::shared_ptr<const policy::desired_state> desired
     auto& p = *parts_;
     p.desired = desired;
     p.world->replace_desired(desired);
-    p.http.configure(desired->network, proxy_login(p.secrets, desired->network));
+    p.network.configure(desired->network, proxy_login(p.secrets, desired->network));
     if (p.oauth) p.oauth->configure(desired->identity);
 }
 
@@ -322,12 +337,12 @@ boost::asio::any_io_executor application::executor()
 
 boost::asio::any_io_executor application::pool()
 {
-    return parts_->pool.get_executor();
+    return parts_->pool;
 }
 
 boost::asio::any_io_executor application::outputs()
 {
-    return parts_->outputs.get_executor();
+    return parts_->outputs;
 }
 
 io::stop_event& application::stop()
@@ -347,7 +362,7 @@ io::http& application::http()
 
 io::process& application::process()
 {
-    return parts_->process;
+    return *parts_->process;
 }
 
 reconcile::world& application::world()

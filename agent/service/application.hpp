@@ -29,12 +29,21 @@ namespace service {
 // Counts requests to the platform: operation, and HTTP status or the name of a failure.
 using request_observer = platform::api_channel::observer;
 
+// What an application runs on instead of the network, child processes and threads of its own.
+struct surroundings {
+    std::function<std::unique_ptr<io::http>(io::stop_event&)> http;
+    std::function<std::unique_ptr<io::process>(io::stop_event&)> process;
+    boost::asio::any_io_executor workers;  // for what blocks
+    boost::asio::any_io_executor writer;   // of the state database: in order
+};
+
 struct application_options {
     std::filesystem::path spool;  // set: root's helper runs the hooks, asked through this directory
     request_observer watch;
     // Set: bearer tokens come from the running daemon, which alone refreshes.
     std::function<std::unique_ptr<platform::access_tokens>(class application&)> borrowed_tokens;
     std::optional<policy::duration> timeout;  // of everything that run() does
+    std::optional<surroundings> runs_on;      // set: instead of the real ones
 };
 
 // From a stop to the end, an exchange at the token endpoint and the saving of its answer apart.

@@ -114,7 +114,8 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
                                     [this](std::string_view operation, std::string_view status) {
                                         counted_.count_request(operation, status);
                                         tasks_.progress("");
-                                    }}),
+                                    },
+                                .runs_on = options_.runs_on}),
       hangups_(app_.executor(), SIGHUP),
       group_(app_.executor(), app_.stop()),
       operations_(

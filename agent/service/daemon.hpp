@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/service/application.hpp"
 #include "config/reader.hpp"
 #include "policy/desired.hpp"
 #include "policy/result.hpp"
@@ -13,10 +14,11 @@
 namespace service {
 
 struct daemon_options {
-    std::filesystem::path config_file;  // watched; read again on SIGHUP
-    config::environment environment;    // that the file is read with
-    std::filesystem::path spool;        // set: root's helper runs the hooks
-    std::string version;                // of the program, for metrics
+    std::filesystem::path config_file;    // watched; read again on SIGHUP
+    config::environment environment;      // that the file is read with
+    std::filesystem::path spool;          // set: root's helper runs the hooks
+    std::string version;                  // of the program, for metrics
+    std::optional<surroundings> runs_on;  // set: instead of the network, processes and threads of its own
 };
 
 // Keeps everything as the file says until SIGTERM or SIGINT. errc::busy: another agent holds the state

@@ -1,0 +1,268 @@
+#include "tests/simulation/machine.hpp"
+
+#include <cerrno>
+#include <cstdarg>
+#include <ctime>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <malloc.h>
+#include <string_view>
+#include <sys/epoll.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+// The C library's functions through which the program meets time and the disk, as the linker resolves them
+// for this program and for the shared libraries that it loads (libstdc++, SQLite). Outside of a simulated
+// life they do what they always do.
+
+namespace {
+
+using simulation::machine;
+using simulation::nanoseconds;
+
+machine* ours()
+{
+    auto* const one = simulation::the_machine();
+    return one && one->is_of_program() ? one : nullptr;
+}
+
+void fill(timespec& into, nanoseconds from)
+{
+    into.tv_sec = from.count() / 1'000'000'000;
+    into.tv_nsec = from.count() % 1'000'000'000;
+}
+
+bool is_on_disk(int fd)
+{
+    struct stat facts;
+    return fd > 2 && ::fstat(fd, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode));
+}
+
+// The index of the log is memory that SQLite shares: nothing that lasts.
+bool is_memory(const char* path)
+{
+    return std::string_view(path).ends_with("-shm");
+}
+
+void change(const char* call)
+{
+    if (auto* one = ours()) one->changes_the_disk(call);
+}
+
+void change(const char* call, int fd)
+{
+    if (ours() && is_on_disk(fd)) change(call);
+}
+
+}  // namespace
+
+extern "C" {
+
+int clock_gettime(clockid_t which, timespec* into)
+{
+    const auto* const one = simulation::the_machine();
+    if (!one || which == CLOCK_PROCESS_CPUTIME_ID || which == CLOCK_THREAD_CPUTIME_ID)
+        return static_cast<int>(::syscall(SYS_clock_gettime, which, into));
+    fill(*into, which == CLOCK_REALTIME || which == CLOCK_REALTIME_COARSE ? one->wall() : one->steady());
+    return 0;
+}
+
+int gettimeofday(timeval* __restrict into, void* __restrict zone)
+{
+    const auto* const one = simulation::the_machine();
+    if (!one) return static_cast<int>(::syscall(SYS_gettimeofday, into, zone));
+    into->tv_sec = one->wall().count() / 1'000'000'000;
+    into->tv_usec = one->wall().count() % 1'000'000'000 / 1000;
+    return 0;
+}
+
+time_t time(time_t* into)
+{
+    timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (into) *into = now.tv_sec;
+    return now.tv_sec;
+}
+
+int nanosleep(const timespec* duration, timespec* rest)
+{
+    if (auto* one = ours()) {
+        one->pass(std::chrono::seconds(duration->tv_sec) + nanoseconds(duration->tv_nsec));
+        return 0;
+    }
+    return static_cast<int>(::syscall(SYS_nanosleep, duration, rest));
+}
+
+int usleep(useconds_t duration)
+{
+    const timespec as{.tv_sec = duration / 1'000'000, .tv_nsec = duration % 1'000'000 * 1000};
+    return nanosleep(&as, nullptr);
+}
+
+// Asio then waits for its timers in epoll_wait.
+int timerfd_create(int, int) noexcept
+{
+    errno = ENOSYS;
+    return -1;
+}
+
+int epoll_wait(int fd, epoll_event* events, int count, int timeout)
+{
+    auto* const one = ours();
+    if (!one) return static_cast<int>(::syscall(SYS_epoll_pwait, fd, events, count, timeout, nullptr, 0));
+    const auto ready = static_cast<int>(::syscall(SYS_epoll_pwait, fd, events, count, 0, nullptr, 0));
+    if (ready == 0 && timeout != 0)
+        one->wait(one->steady() + std::chrono::milliseconds(timeout < 0 ? 60'000 : timeout));
+    return ready;
+}
+
+int malloc_trim(size_t) noexcept
+{
+    return 0;
+}
+
+void _Exit(int code) noexcept
+{
+    if (auto* one = ours()) one->crash(machine::end::left_behind);
+    ::_exit(code);
+}
+
+ssize_t write(int fd, const void* data, size_t size)
+{
+    if (auto* one = ours(); one && fd == 2 && one->on_log) {
+        one->on_log({static_cast<const char*>(data), size});
+        return static_cast<ssize_t>(size);
+    }
+    change("write", fd);
+    return ::syscall(SYS_write, fd, data, size);
+}
+
+ssize_t pwrite64(int fd, const void* data, size_t size, off64_t at)
+{
+    change("pwrite", fd);
+    return ::syscall(SYS_pwrite64, fd, data, size, at);
+}
+
+ssize_t pwrite(int fd, const void* data, size_t size, off_t at)
+{
+    return pwrite64(fd, data, size, at);
+}
+
+int fsync(int fd)
+{
+    change("fsync", fd);
+    return 0;
+}
+
+int fdatasync(int fd)
+{
+    change("fdatasync", fd);
+    return 0;
+}
+
+int ftruncate64(int fd, off64_t size) noexcept
+{
+    change("ftruncate", fd);
+    return static_cast<int>(::syscall(SYS_ftruncate, fd, size));
+}
+
+int ftruncate(int fd, off_t size) noexcept
+{
+    return ftruncate64(fd, size);
+}
+
+int renameat2(int from, const char* old_path, int to, const char* new_path, unsigned flags) noexcept
+{
+    change("rename");
+    return static_cast<int>(::syscall(SYS_renameat2, from, old_path, to, new_path, flags));
+}
+
+int renameat(int from, const char* old_path, int to, const char* new_path) noexcept
+{
+    return renameat2(from, old_path, to, new_path, 0);
+}
+
+int rename(const char* old_path, const char* new_path) noexcept
+{
+    return renameat2(AT_FDCWD, old_path, AT_FDCWD, new_path, 0);
+}
+
+int unlinkat(int where, const char* path, int flags) noexcept
+{
+    if (!is_memory(path)) change("unlink");
+    return static_cast<int>(::syscall(SYS_unlinkat, where, path, flags));
+}
+
+int unlink(const char* path) noexcept
+{
+    return unlinkat(AT_FDCWD, path, 0);
+}
+
+int rmdir(const char* path) noexcept
+{
+    return unlinkat(AT_FDCWD, path, AT_REMOVEDIR);
+}
+
+int mkdirat(int where, const char* path, mode_t mode) noexcept
+{
+    change("mkdir");
+    return static_cast<int>(::syscall(SYS_mkdirat, where, path, mode));
+}
+
+int mkdir(const char* path, mode_t mode) noexcept
+{
+    return mkdirat(AT_FDCWD, path, mode);
+}
+
+int symlinkat(const char* target, int where, const char* path) noexcept
+{
+    change("symlink");
+    return static_cast<int>(::syscall(SYS_symlinkat, target, where, path));
+}
+
+int linkat(int from, const char* old_path, int to, const char* new_path, int flags) noexcept
+{
+    change("link");
+    return static_cast<int>(::syscall(SYS_linkat, from, old_path, to, new_path, flags));
+}
+
+int openat64(int where, const char* path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    const mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    if ((flags & (O_CREAT | O_TRUNC)) != 0 && !is_memory(path)) change("create");
+    return static_cast<int>(::syscall(SYS_openat, where, path, flags, mode));
+}
+
+int openat(int where, const char* path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    const mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    return openat64(where, path, flags, mode);
+}
+
+int open64(const char* path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    const mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    return openat64(AT_FDCWD, path, flags, mode);
+}
+
+int open(const char* path, int flags, ...)
+{
+    va_list rest;
+    va_start(rest, flags);
+    const mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    va_end(rest);
+    return openat64(AT_FDCWD, path, flags, mode);
+}
+}

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+// One history: a seed, and all that follows from it.
+
+namespace simulation {
+
+struct options {
+    std::uint64_t seed = 1;
+    std::uint64_t steps = 20'000;  // then the faults stop, and everything must converge
+    std::filesystem::path root;
+    bool verbose = false;
+    int without = 0;  // shrinking: this many of the people's and the machine's events at the end are left out
+};
+
+struct outcome {
+    std::vector<std::string> broken;  // laws, with what happened
+    std::uint64_t steps = 0;
+    std::map<std::string, std::uint64_t> counted;
+};
+
+outcome play(const options&);
+
+}  // namespace simulation

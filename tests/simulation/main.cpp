@@ -1,0 +1,175 @@
+#include "agent/io/log.hpp"
+#include "tests/simulation/dice.hpp"
+#include "tests/simulation/history.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <openssl/rand.h>
+
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+#include <iostream>
+#include <sstream>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+// simulation [--seed N] [--histories N] [--steps N] [--seconds N] [--verbose]
+// Plays histories one after the other, each in a process of its own: the one of --seed, the next, and so on.
+
+namespace {
+
+using simulation::options;
+using simulation::outcome;
+
+// OpenSSL's random numbers, from the seed: keys are the same whenever a history is played again.
+simulation::dice* random_numbers = nullptr;
+
+int random_bytes(unsigned char* into, int count)
+{
+    for (int i = 0; i < count; ++i)
+        into[i] = static_cast<unsigned char>(random_numbers->next());
+    return 1;
+}
+
+int always()
+{
+    return 1;
+}
+
+void seed_openssl(std::uint64_t seed)
+{
+    random_numbers = new simulation::dice(seed ^ 0x5eed);
+    static RAND_METHOD method{nullptr, random_bytes, nullptr, nullptr, random_bytes, always};
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+    RAND_set_rand_method(&method);
+#pragma GCC diagnostic pop
+}
+
+struct totals {
+    std::uint64_t histories = 0;
+    std::uint64_t steps = 0;
+    std::map<std::string, std::uint64_t> counted;
+};
+
+// In the child: one history, its outcome on the pipe.
+[[noreturn]] void play_and_tell(const options& o, int to)
+{
+    // the pipe of signals, before any life: lives that were killed share it
+    static boost::asio::io_context context;
+    static boost::asio::signal_set signals(context, SIGUSR2);
+    io::configure_log(io::severity::info, io::log_format::text);
+    ::setenv("RUNTIME_DIRECTORY", (o.root / "run").c_str(), 1);
+    seed_openssl(o.seed);
+    const auto played = simulation::play(o);
+    std::ostringstream out;
+    out << "steps " << played.steps << "\n";
+    for (const auto& [what, times] : played.counted)
+        out << "count " << times << " " << what << "\n";
+    for (const auto& law : played.broken)
+        out << "broken " << law << "\n";
+    const auto text = out.str();
+    for (std::size_t at = 0; at < text.size();)
+        at += static_cast<std::size_t>(std::max<ssize_t>(::write(to, text.data() + at, text.size() - at), 0));
+    ::_exit(played.broken.empty() ? 0 : 1);
+}
+
+// What it broke; empty: nothing.
+std::string run(options o, totals& all)
+{
+    o.root = "/dev/shm/s" + std::to_string(::getpid());
+    std::filesystem::remove_all(o.root);
+    int ends[2];
+    if (::pipe(ends) != 0) return "no pipe";
+    std::cout.flush();
+    const auto child = ::fork();
+    if (child == 0) {
+        ::close(ends[0]);
+        ::alarm(300);
+        play_and_tell(o, ends[1]);
+    }
+    ::close(ends[1]);
+    std::string text;
+    char buffer[65536];
+    for (ssize_t size; (size = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+        text.append(buffer, static_cast<std::size_t>(size));
+    ::close(ends[0]);
+    int status = 0;
+    ::waitpid(child, &status, 0);
+    std::filesystem::remove_all(o.root);
+    ++all.histories;
+    std::istringstream in(text);
+    std::string line;
+    std::string broken;
+    while (std::getline(in, line)) {
+        if (line.starts_with("steps ")) all.steps += std::stoull(line.substr(6));
+        if (line.starts_with("broken ")) broken += line.substr(7) + "\n";
+        if (!line.starts_with("count ")) continue;
+        const auto blank = line.find(' ', 6);
+        all.counted[line.substr(blank + 1)] += std::stoull(line.substr(6, blank - 6));
+    }
+    if (WIFSIGNALED(status))
+        broken += "the program ended by signal " + std::to_string(WTERMSIG(status)) + "\n";
+    else if (WEXITSTATUS(status) != 0 && broken.empty())
+        broken = "exit " + std::to_string(WEXITSTATUS(status)) + "\n";
+    return broken;
+}
+
+std::uint64_t number(const char* text)
+{
+    return std::strtoull(text, nullptr, 10);
+}
+
+}  // namespace
+
+int main(int argc, char** argv)
+{
+    options o;
+    std::uint64_t histories = 1'000'000'000;
+    std::uint64_t seconds = 20;
+    for (int i = 1; i < argc; ++i) {
+        const std::string word = argv[i];
+        const auto* const value = i + 1 < argc ? argv[i + 1] : "0";
+        if (word == "--verbose")
+            o.verbose = true;
+        else if (word == "--seed")
+            o.seed = number(value), ++i;
+        else if (word == "--steps")
+            o.steps = number(value), ++i;
+        else if (word == "--histories")
+            histories = number(value), ++i;
+        else if (word == "--seconds")
+            seconds = number(value), ++i;
+        else
+            return std::cerr << "simulation: unknown argument " << word << "\n", 2;
+    }
+    ::setenv("TZ", "UTC", 1);
+    rlimit files{.rlim_cur = 65536, .rlim_max = 65536};
+    ::setrlimit(RLIMIT_NOFILE, &files);
+    const auto began = std::chrono::steady_clock::now();
+    const auto elapsed = [&] {
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+    };
+    totals all;
+    int failed = 0;
+    while (all.histories < histories && elapsed() < static_cast<double>(seconds)) {
+        const auto broken = run(o, all);
+        if (!broken.empty()) {
+            ++failed;
+            std::cout << "seed " << o.seed << " breaks\n"
+                      << broken << "replay: " << argv[0] << " --seed " << o.seed << " --steps " << o.steps
+                      << " --histories 1 --verbose\n";
+            if (failed >= 5) break;
+        }
+        ++o.seed;
+    }
+    for (const auto& [what, times] : all.counted)
+        std::cout << times << "\t" << what << "\n";
+    std::cout << all.histories << " histories, " << all.steps << " steps, "
+              << static_cast<std::uint64_t>(static_cast<double>(all.steps) / elapsed()) << " steps a second, "
+              << failed << " failed\n";
+    return failed == 0 ? 0 : 1;
+}
