@@ -33,7 +33,10 @@ peer_packages=(
     chromium                # the status page in a browser
     python3-icalendar       # the forecast's calendar
 )
-identity_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven nodejs npm 'nginx-light|nginx-core|nginx')
+identity_packages=(
+    'default-jdk-headless|openjdk-17-jdk-headless' maven nodejs npm
+    'nginx-light|nginx-core|nginx' haproxy apache2 squid
+)
 kafka_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven kcat)
 
 as_root() {

@@ -13,7 +13,8 @@ usage: tests/run.sh [OPTION...]
   --with-crash-points  also the end-to-end tests of a build with the named crash points, in build-crash-points/
                        (the sanitizer build has the points, too)
   --with-kafka         also a real Kafka broker, fetched with Maven
-  --with-identity-servers  also Keycloak and oidc-provider behind nginx, fetched with Maven and npm
+  --with-identity-servers  also Keycloak and oidc-provider, fetched with Maven and npm, and onboarding behind
+                       nginx, HAProxy, Apache and Squid
   --werror             warnings are errors
   --debug              a debug build in build/ (default: Release)
   --no-install         use what is installed

@@ -251,8 +251,9 @@ io::task<std::optional<instant>> oauth_tokens::refresh_due_at()
     auto due = copied_ ? std::nullopt
                        : refresh_due(record_, heartbeat(settings_.refresh_every, owner_), publishes());
     if (due) due = wall + (*due - now());
-    if (due && record_.trouble == login_trouble::client_refused) due = std::min(*due, wall + secret_poll);
     if (due && last_failure_) due = std::max(*due, in_wall_time(next_try_));
+    if (due && record_.trouble == login_trouble::client_refused)
+        due = std::min(*due, in_wall_time(secret_read_ + secret_poll));
     if (unsaved_) due = std::min(due.value_or(instant::max()), in_wall_time(next_save_));
     co_return due;
 }
@@ -421,6 +422,7 @@ io::task<void> oauth_tokens::refresh_alone(asked_by who)
     if (!wants_refresh(who)) co_return policy::result<void>();  // a login came first
     if (record_.tokens.refresh_token.empty()) co_return login_required();
     if (copied_) co_return no_tokens_of_another_machine();
+    secret_read_ = world_.clock.steady();
     auto secret = co_await client_secret(settings);
     if (!secret) co_return secret.error();
     const auto client = client_fingerprint(settings, *secret);

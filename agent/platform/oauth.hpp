@@ -173,6 +173,7 @@ private:
     int failures_ = 0;
     std::optional<policy::failure> last_failure_;
     std::chrono::steady_clock::time_point next_try_;
+    std::chrono::steady_clock::time_point secret_read_;  // for a refresh, the last time
 };
 
 }  // namespace platform

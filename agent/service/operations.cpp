@@ -174,6 +174,9 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
     co_await keep_configuration(app_);
     auto report = co_await reconcile::run(app_.world(), options, listener_);
     (void)co_await publish_token(app_);
+    if (auto* oauth = app_.oauth();
+        oauth && app_.desired().exposures.empty())  // nothing else needs the login
+        if (auto token = co_await oauth->current(); !token) report.exposures.emplace("", token.error());
     if (auto ended = co_await finish_decommission(app_); !ended) report.exposures.emplace("", ended.error());
     if (options.only.empty()) {
         std::shared_ptr<void> taken;

@@ -43,7 +43,8 @@ std::string status_line(const status_view& view, policy::instant now)
     if (next) text += ", next rotation " + next->name.text() + " " + rough(*next->rotate_at - now);
     const auto trouble = std::ranges::find_if(view.users, &policy::standing::attention);
     if (view.login.state == platform::login_state::required)
-        text += "; log in first: exposure-agent login";
+        text +=
+            "; " + (view.login.sentence.empty() ? "log in first: exposure-agent login" : view.login.sentence);
     else if (trouble != view.users.end())
         text += "; " + policy::about(trouble->name, trouble->sentence);
     return text;

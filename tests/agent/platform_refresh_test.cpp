@@ -392,6 +392,26 @@ BOOST_AUTO_TEST_CASE(a_refused_client_is_tried_hourly_and_when_it_changes)
     BOOST_CHECK(status().state == login_state::ok);
 }
 
+// As the daemon does it: it acts when something is due, and sleeps until then.
+BOOST_AUTO_TEST_CASE(a_changed_secret_is_noticed_though_nothing_else_asks)
+{
+    given_login();
+    wait_for_the_end();
+    expect_post().answer(401, R"({"error": "invalid_client"})");
+    BOOST_TEST(current() == "failed: client_refused");
+    make();
+    const auto due = [&] { return run(tokens->refresh_due_at()).value().value() <= clock.now(); };
+    BOOST_TEST(due());  // whether it changed while nothing ran is not known
+    BOOST_TEST(!run(tokens->refresh_if_due()));
+    BOOST_TEST(!due());
+    clock.step(31s);
+    BOOST_TEST(due());
+    given_environment({{"CLIENT_SECRET", "another"}});
+    expect_post().answer(200, pair_body("a2", "r2"));
+    BOOST_CHECK(run(tokens->refresh_if_due()));
+    BOOST_TEST(current() == "a2");
+}
+
 BOOST_AUTO_TEST_CASE(other_verdicts_leave_the_token_alone)
 {
     for (const char* body : {R"({"error": "unauthorized_client"})", R"({"error": "invalid_request"})"})

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 import unittest
 import urllib.parse
 
@@ -470,6 +471,27 @@ class RefreshTest(IdentityCase):
         self.assertNotIn("not-the-secret", done.stderr)
         agent._write_secret(agent.secret_file, harness.CLIENT_SECRET)
         agent.run("reconcile", expect=0)
+
+    def test_a_host_that_only_logs_in(self):
+        """With nothing else to do, the exit code is the login's; the daemon notices the right secret by itself."""
+        agent = self.agent()
+        agent.settings["exposures"] = []
+        agent.settings["identity"]["publish"] = {"command": ["true"]}
+        agent.write_config()
+        self.assertEqual(agent.run("reconcile").returncode, 0)
+        self.platform.behave(oauth={"access_token_lifetime_s": 1})
+        agent.login()
+        time.sleep(1.5)
+        agent._write_secret(agent.secret_file, "not-the-secret")
+        self.assertIn("identity.client_secret", agent.run("reconcile", expect=77).stderr)
+        daemon = agent.start("run")
+        try:
+            time.sleep(1)
+            agent._write_secret(agent.secret_file, harness.CLIENT_SECRET)
+            harness.wait_until(lambda: self.login_of(agent) == "ok", timeout=90, pause=0.5)
+        finally:
+            daemon.terminate()
+            self.assertEqual(daemon.wait(20), 0)
 
     def test_refresh_tokens_that_stay(self):
         for mode in ("same", "login-only"):

@@ -1,12 +1,15 @@
-"""Real authorization servers behind a real reverse proxy, for the tests.
+"""Real authorization servers behind real proxies, for the tests.
 
-Keycloak comes from Maven (pom.xml), oidc-provider from npm (package.json), both into a cache directory; nginx and
-the other proxies are the distribution's. What cannot be had raises Unavailable: the tests that need it skip.
+Keycloak comes from Maven (pom.xml), oidc-provider and what drives a browser from npm (package.json), all into a cache
+directory; the proxies and Chromium are the distribution's. What cannot be had raises Unavailable: the tests that need
+it skip.
 """
 
 import hashlib
 import html.parser
+import http.client
 import http.cookiejar
+import http.server
 import json
 import os
 import pathlib
@@ -16,6 +19,7 @@ import socket
 import ssl
 import subprocess
 import tempfile
+import threading
 import time
 import urllib.error
 import urllib.parse
@@ -24,8 +28,8 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "exposure-agent-tests"
-FETCH_LIMIT = 300  # 150 MB, once
-START_LIMIT = 120  # Keycloak's first start on two busy cores
+FETCH_LIMIT = 600  # 200 MB, once
+START_LIMIT = 240  # Keycloak's start on two busy cores
 TENANT = "orion-123"
 CLIENT_ID = "exposure-automation"
 CLIENT_SECRET = "s3cret+with%signs"
@@ -78,6 +82,11 @@ def run(*command, cwd):
                    stderr=subprocess.PIPE, text=True, timeout=FETCH_LIMIT)
 
 
+def node_modules():
+    return fetched("node", HERE / "package.json", lambda scratch: run(
+        program("npm"), "install", "--no-audit", "--no-fund", "--silent", cwd=scratch)) / "node_modules"
+
+
 def listening(port):
     with socket.socket() as probe:
         probe.settimeout(1)
@@ -117,53 +126,76 @@ class Server:
         shutil.rmtree(self.directory, ignore_errors=True)
 
 
-class OidcProvider(Server):
-    """node-oidc-provider: decodes Basic credentials as form values, insists on PKCE, forgets all when it ends."""
+class Upstream:
+    """What a proxy stands in front of: a port of this host, over TLS or not, and where its paths really are."""
 
-    paths = {"authorize": "/auth", "token": "/token"}
+    def __init__(self, port, tls=False, paths=None):
+        self.port = port
+        self.scheme = "https" if tls else "http"
+        self.paths = paths or {}
+
+    @property
+    def url(self):
+        return f"{self.scheme}://127.0.0.1:{self.port}"
+
+
+AUTHORIZE, TOKEN = f"{PREFIX}/auth/oauth2/authorize", f"{PREFIX}/auth/oauthtoken"
+SHORT_CLIENT = "exposure-short"  # its logins end after SHORT_LIFE, whatever is refreshed
+SHORT_LIFE = 12
+
+
+class OidcProvider(Server):
+    """node-oidc-provider: decodes Basic credentials as form values, insists on PKCE, ends a session on reuse."""
 
     def __init__(self, life):
         super().__init__("oidc-provider")
         self.port = free_port()
         self.life = life
-        program("npm")
-        modules = fetched("oidc-provider", HERE / "package.json", lambda scratch: run(
-            program("npm"), "install", "--no-audit", "--no-fund", "--silent", cwd=scratch))
-        shutil.copy(HERE / "provider.mjs", self.directory)
-        os.symlink(modules / "node_modules", self.directory / "node_modules")
-        shutil.copy(HERE / "package.json", self.directory)
+        self.journal = self.directory / "journal"
+        os.symlink(node_modules(), self.directory / "node_modules")
+        for file in ("provider.mjs", "package.json"):
+            shutil.copy(HERE / file, self.directory)
         self.start()
 
     def start(self):
-        self.spawn(program("node"), self.directory / "provider.mjs", str(self.port), CLIENT_ID, CLIENT_SECRET,
-                   REDIRECT_URL, str(self.life), cwd=self.directory)
+        clients = {CLIENT_ID: {"secret": CLIENT_SECRET, "redirect_urls": [REDIRECT_URL]},
+                   SHORT_CLIENT: {"secret": CLIENT_SECRET, "redirect_urls": [REDIRECT_URL], "life": SHORT_LIFE}}
+        self.spawn(program("node"), self.directory / "provider.mjs", str(self.port), str(self.life), self.journal,
+                   json.dumps(clients), cwd=self.directory)
         wait_for(lambda: listening(self.port), self.process, self.name)
+
+    def upstream(self, port=None):
+        return Upstream(port or self.port, paths={AUTHORIZE: "/auth", TOKEN: "/token"})
+
+    def commit_times(self):
+        """Microseconds from the last change of a refresh token to the end of the answer."""
+        times = pathlib.Path(f"{self.journal}.times")
+        return [int(line) for line in times.read_text().split()] if times.exists() else []
 
 
 class Keycloak(Server):
-    """Keycloak with single-use refresh tokens; keeps its sessions in a file database while it restarts."""
+    """Keycloak with single-use refresh tokens; its sessions are in a file database."""
 
-    paths = {"authorize": f"/realms/{TENANT}/protocol/openid-connect/auth",
-             "token": f"/realms/{TENANT}/protocol/openid-connect/token"}
+    # WRITE_DELAY: what was committed survives kill -9
+    DATABASE = "jdbc:h2:file:{home}/data/h2/keycloakdb;NON_KEYWORDS=VALUE;WRITE_DELAY=0;DB_CLOSE_ON_EXIT=FALSE"
+    OPTIONS = {"JAVA_OPTS_APPEND": "-Xmx400m -XX:TieredStopAtLevel=1"}
 
     def __init__(self, life):
         super().__init__("keycloak")
         self.port = free_port()
         for needed in ("java", "mvn"):
             program(needed)
-        archive = next(fetched("keycloak", HERE / "pom.xml", lambda scratch: run(
-            program("mvn"), "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={scratch}/lib",
-            cwd=scratch)).glob("lib/*.zip"))
-        with zipfile.ZipFile(archive) as packed:
-            packed.extractall(self.directory)
-        self.home = next(self.directory.glob("keycloak-*"))
+        built = next(fetched("keycloak-built", HERE / "pom.xml", self.fetch).glob("keycloak-*"))
+        self.home = self.directory / "home"
+        shutil.copytree(built, self.home, symlinks=True, copy_function=os.link)
+        client = {
+            "secret": CLIENT_SECRET, "redirectUris": [REDIRECT_URL, REDIRECT_URL + ":*"], "publicClient": False,
+            "standardFlowEnabled": True, "attributes": {"pkce.code.challenge.method": "S256"}}
+        short = {**client["attributes"], "client.session.max.lifespan": str(SHORT_LIFE)}
         realm = {
             "realm": TENANT, "enabled": True, "sslRequired": "none", "accessTokenLifespan": life,
             "revokeRefreshToken": True, "refreshTokenMaxReuse": 0, "ssoSessionIdleTimeout": 1800,
-            "clients": [{
-                "clientId": CLIENT_ID, "secret": CLIENT_SECRET, "redirectUris": [REDIRECT_URL, REDIRECT_URL + ":*"],
-                "publicClient": False, "standardFlowEnabled": True,
-                "attributes": {"pkce.code.challenge.method": "S256"}}],
+            "clients": [{"clientId": CLIENT_ID, **client}, {"clientId": SHORT_CLIENT, **client, "attributes": short}],
             "users": [{
                 "username": PERSON, "enabled": True, "email": "svc@example.com", "emailVerified": True,
                 "firstName": "Service", "lastName": "User",
@@ -174,10 +206,20 @@ class Keycloak(Server):
         (imported / "realm.json").write_text(json.dumps(realm))
         self.start()
 
+    @classmethod
+    def fetch(cls, scratch):
+        run(program("mvn"), "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={scratch}/lib", cwd=scratch)
+        with zipfile.ZipFile(next(scratch.glob("lib/*.zip"))) as packed:
+            packed.extractall(scratch)
+        shutil.rmtree(scratch / "lib")
+        run("/bin/sh", next(scratch.glob("keycloak-*")) / "bin" / "kc.sh", "build", "--db=dev-file",
+            "--features=persistent-user-sessions", cwd=scratch)  # so that a start takes seconds, not a minute
+
     def start(self):
-        self.spawn("/bin/sh", self.home / "bin" / "kc.sh", "start-dev", "--import-realm", "--http-host=127.0.0.1",
-                   f"--http-port={self.port}", "--proxy-headers=xforwarded", "--hostname-strict=false",
-                   environment={"JAVA_OPTS_APPEND": "-Xmx400m -XX:TieredStopAtLevel=1"})
+        self.spawn("/bin/sh", self.home / "bin" / "kc.sh", "start", "--optimized", "--import-realm",
+                   "--http-enabled=true", "--http-host=127.0.0.1", f"--http-port={self.port}",
+                   "--proxy-headers=xforwarded", "--hostname-strict=false", "--cache=local",
+                   f"--db-url={self.DATABASE.format(home=self.home)}", environment=self.OPTIONS)
 
         def ready():
             try:
@@ -188,76 +230,323 @@ class Keycloak(Server):
 
         wait_for(ready, self.process, self.name)
 
+    def upstream(self, port=None):
+        base = f"/realms/{TENANT}/protocol/openid-connect"
+        return Upstream(port or self.port, paths={AUTHORIZE: f"{base}/auth", TOKEN: f"{base}/token"})
+
+    def commit_times(self):
+        return []
+
+
+class Wire:
+    """A TCP relay in front of a server: answers can be held back, or lost after the server has done its work."""
+
+    def __init__(self, port):
+        self.target = port
+        self.flowing = threading.Event()
+        self.flowing.set()
+        self.losing = False
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            try:
+                server = socket.create_connection(("127.0.0.1", self.target))
+            except OSError:
+                client.close()
+                continue
+            threading.Thread(target=self.connect, args=(client, server), daemon=True).start()
+
+    def connect(self, client, server):
+        with client, server:
+            back = threading.Thread(target=self.relay, args=(server, client, True), daemon=True)
+            back.start()
+            self.relay(client, server, False)
+            back.join()
+
+    def relay(self, source, sink, answers):
+        """One direction; its end ends the other one, too."""
+        try:
+            while data := source.recv(65536):
+                if answers:
+                    self.flowing.wait()
+                    if self.losing:
+                        break
+                sink.sendall(data)
+        except OSError:
+            pass
+        for end in (source, sink):
+            try:
+                end.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+
+    def close(self):
+        self.flowing.set()
+        self.listener.shutdown(socket.SHUT_RDWR)  # wakes accept()
+        self.listener.close()
+
+
+class OldOrigin:
+    """An origin that speaks HTTP/1.0: its answers end with the connection."""
+
+    def __init__(self, port):
+        class Handler(http.server.BaseHTTPRequestHandler):
+            protocol_version = "HTTP/1.0"
+
+            def do_GET(self):
+                length = int(self.headers.get("Content-Length") or 0)
+                inner = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+                sent = {name: value for name, value in self.headers.items() if name.lower() != "connection"}
+                inner.request(self.command, self.path, self.rfile.read(length), sent)
+                answer = inner.getresponse()
+                self.send_response(answer.status)
+                for name, value in answer.getheaders():
+                    if name.lower() not in ("content-length", "transfer-encoding", "connection", "keep-alive", "date"):
+                        self.send_header(name, value)
+                self.end_headers()
+                self.wfile.write(answer.read())
+
+            do_POST = do_GET
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.port = self.server.server_address[1]
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
 
 def certificate(directory):
     """(certificate, key) of a server at 127.0.0.1 that vouches for itself."""
     files = directory / "front.pem", directory / "front.key"
-    if not files[0].exists():
-        subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
-                        "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
-                        "-keyout", str(files[1]), "-out", str(files[0])], check=True, capture_output=True)
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
+                    "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
+                    "-keyout", str(files[1]), "-out", str(files[0])], check=True, capture_output=True)
     return files
 
 
-class Nginx(Server):
-    """TLS and the reference's paths in front of an authorization server; `behave` makes it fail."""
+class Front(Server):
+    """A reverse proxy with TLS and the reference's paths."""
+
+    name = command = ""
+
+    def __init__(self, upstream):
+        super().__init__(self.name)
+        self.binary = program(self.command)
+        self.upstream = upstream
+        self.port = free_port()
+        self.ca_file, self.key = certificate(self.directory)
+        self.url = f"https://127.0.0.1:{self.port}"
+        self.auth_url = self.url + PREFIX
+        self.start()
+
+    def start(self):
+        file = self.directory / "configuration"
+        file.write_text(self.configuration())
+        self.spawn(self.binary, *self.arguments(file))
+        wait_for(lambda: listening(self.port), self.process, f"{self.name} ({self.directory}/log)")
+
+
+class Nginx(Front):
+    """`behave` makes it fail."""
+
+    name = command = "nginx"
 
     # how the token endpoint fails while it does
     FAULTS = {
         "none": "proxy_pass {token};",
-        "502": "proxy_pass http://127.0.0.1:1;",
+        "502 (server gone)": "proxy_pass http://127.0.0.1:1;",
+        "504 (server hangs)": "proxy_pass http://127.0.0.1:{silent}; proxy_read_timeout 1s;",
+        "500": "return 500;",
         "503": "return 503;",
-        "400 html": "return 400;",
-        "401 html": "return 401;",
-        "404": "return 404;",
-        "413": "return 413;",
-        "200 html": "default_type text/html; return 200 '<html><title>Maintenance</title></html>';",
-        "302": "return 302 https://127.0.0.1/login;",
-        "closed": "return 444;",
-        "1.0": "proxy_http_version 1.0; proxy_pass {token};",
+        "429": "return 429;",
+        "HTML with 200": "default_type text/html; return 200 '<html><title>Maintenance</title></html>';",
+        "302 to a login page": "return 302 https://127.0.0.1/login;",
+        "connection closed": "return 444;",
+        "connection reset": "reset_timedout_connection on; return 444;",
+        "HTML with 400": "return 400;",
+        "HTML with 401": "return 401;",
+        "HTML with 403": "return 403;",
+        "HTML with 404": "return 404;",
+        "HTML with 405": "return 405;",
+        "HTML with 413": "return 413;",
     }
+    GONE = "proxy gone"  # refused connections
 
-    def __init__(self, server):
-        super().__init__("nginx")
-        self.binary = program("nginx")
-        self.server = server
-        self.port = free_port()
+    def __init__(self, upstream, extra=""):
         self.fault = "none"
-        self.certificate, self.key = certificate(self.directory)
-        self.ca_file = self.certificate
-        self.auth_url = f"https://127.0.0.1:{self.port}{PREFIX}"
-        self.start()
+        self.extra = extra
+        self.silent = socket.create_server(("127.0.0.1", 0), backlog=1000)  # accepts, and never answers
+        super().__init__(upstream)
+
+    def arguments(self, file):
+        return "-p", self.directory, "-c", file
 
     def configuration(self):
-        origin = f"http://127.0.0.1:{self.server.port}"
-        token = self.FAULTS[self.fault].format(token=origin + self.server.paths["token"])
+        upstream = self.upstream
+        token = self.FAULTS[self.fault].format(token=upstream.url + upstream.paths.get(TOKEN, TOKEN),
+                                               silent=self.silent.getsockname()[1])
+        authorize = upstream.url + upstream.paths.get(AUTHORIZE, AUTHORIZE)
+        user = "user root;" if os.geteuid() == 0 else ""
         return f"""
-pid {self.directory}/pid; error_log {self.directory}/error.log; daemon off; worker_processes 1;
+{user} pid {self.directory}/pid; error_log {self.directory}/error.log; daemon off; worker_processes 1;
 events {{}}
 http {{
-  access_log {self.directory}/access.log; client_body_temp_path {self.directory}/b; proxy_temp_path {self.directory}/p;
+  log_format times '$msec $request_method $uri $status $request_time $upstream_response_time';
+  access_log {self.directory}/access.log times;
+  client_body_temp_path {self.directory}/b; proxy_temp_path {self.directory}/p;
   fastcgi_temp_path {self.directory}/f; uwsgi_temp_path {self.directory}/u; scgi_temp_path {self.directory}/s;
   proxy_set_header Host $http_host; proxy_set_header X-Forwarded-Proto https; proxy_set_header X-Forwarded-For 127.0.0.1;
   proxy_set_header X-Forwarded-Host $http_host; proxy_set_header X-Forwarded-Port {self.port}; proxy_buffer_size 64k;
-  proxy_buffers 8 64k; large_client_header_buffers 8 64k; proxy_busy_buffers_size 128k;
+  proxy_buffers 8 64k; large_client_header_buffers 8 64k; proxy_busy_buffers_size 128k; proxy_read_timeout 300s;
+  {self.extra}
   server {{
-    listen 127.0.0.1:{self.port} ssl; ssl_certificate {self.certificate}; ssl_certificate_key {self.key};
-    location = {PREFIX}/auth/oauth2/authorize {{ proxy_pass {origin}{self.server.paths["authorize"]}$is_args$args; }}
-    location = {PREFIX}/auth/oauthtoken {{ {token} }}
-    location / {{ proxy_pass {origin}; }}
+    listen 127.0.0.1:{self.port} ssl; ssl_certificate {self.ca_file}; ssl_certificate_key {self.key};
+    location = {AUTHORIZE} {{ proxy_pass {authorize}$is_args$args; }}
+    location = {TOKEN} {{ {token} }}
+    location / {{ proxy_pass {upstream.url}; }}
   }}
 }}
 """
 
-    def start(self):
-        (self.directory / "nginx.conf").write_text(self.configuration())
-        self.spawn(self.binary, "-p", self.directory, "-c", self.directory / "nginx.conf")
-        wait_for(lambda: listening(self.port), self.process, self.name)
-
     def behave(self, fault):
-        self.fault = fault
         self.kill(signal.SIGTERM)
-        self.start()
+        if fault != self.GONE:
+            self.fault = fault
+            self.start()
+
+    def token_requests(self):
+        """(status, seconds in the proxy, seconds in the server or None) of each finished one."""
+        log = self.directory / "access.log"
+        lines = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
+        return [(int(line[3]), float(line[4]), None if line[5] == "-" else float(line[5].split(",")[-1]))
+                for line in lines if len(line) >= 6 and line[2] == TOKEN]
+
+    def close(self):
+        super().close()
+        self.silent.close()
+
+
+class HAProxy(Front):
+    name = command = "haproxy"
+
+    def arguments(self, file):
+        return "-db", "-f", file
+
+    def configuration(self):
+        both = self.directory / "both.pem"
+        both.write_text(self.ca_file.read_text() + self.key.read_text())
+        moved = "\n".join(f"  http-request set-path {to} if {{ path {path} }}"
+                          for path, to in self.upstream.paths.items())
+        tls = "ssl verify none" if self.upstream.scheme == "https" else ""
+        return f"""
+global
+  tune.bufsize 65536
+defaults
+  mode http
+  timeout connect 5s
+  timeout client 300s
+  timeout server 300s
+frontend front
+  bind 127.0.0.1:{self.port} ssl crt {both}
+  http-request set-header X-Forwarded-Proto https
+  http-request set-header X-Forwarded-Host %[req.hdr(host)]
+  http-request set-header X-Forwarded-Port {self.port}
+{moved}
+  default_backend origin
+backend origin
+  server one 127.0.0.1:{self.upstream.port} {tls}
+"""
+
+
+class Apache(Front):
+    name, command = "apache", "apache2"
+
+    MODULES = "mpm_event", "authz_core", "proxy", "proxy_http", "ssl", "headers"
+
+    def arguments(self, file):
+        return "-DFOREGROUND", "-d", self.directory, "-f", file
+
+    def configuration(self):
+        folder = pathlib.Path("/usr/lib/apache2/modules")
+        if not folder.is_dir():
+            raise Unavailable("Apache's modules are not where Debian puts them")
+        modules = "\n".join(f"LoadModule {name}_module {folder}/mod_{name}.so" for name in self.MODULES)
+        moved = "\n".join(f"ProxyPass {path} {self.upstream.url}{to}" for path, to in self.upstream.paths.items())
+        user = "User www-data\nGroup www-data" if os.geteuid() == 0 else ""
+        return f"""
+{modules}
+{user}
+ServerName 127.0.0.1
+Listen 127.0.0.1:{self.port}
+PidFile {self.directory}/pid
+DefaultRuntimeDir {self.directory}
+ErrorLog {self.directory}/error.log
+SSLEngine on
+SSLCertificateFile {self.ca_file}
+SSLCertificateKeyFile {self.key}
+SSLProxyEngine on
+SSLProxyVerify none
+SSLProxyCheckPeerName off
+ProxyPreserveHost on
+ProxyTimeout 300
+RequestHeader set X-Forwarded-Proto https
+RequestHeader set X-Forwarded-Port {self.port}
+{moved}
+ProxyPass / {self.upstream.url}/
+"""
+
+
+class Squid(Server):
+    """A forward proxy; with a password it wants one."""
+
+    def __init__(self, username=None, password=None):
+        super().__init__("squid")
+        self.port = free_port()
+        self.url = f"http://127.0.0.1:{self.port}"
+        ours = "" if os.geteuid() else "cache_effective_user proxy"
+        rules = "http_access allow all"
+        if password:
+            helper = pathlib.Path("/usr/lib/squid/basic_ncsa_auth")
+            if not helper.exists():
+                raise Unavailable(f"{helper} is not installed")
+            hashed = subprocess.run(["openssl", "passwd", "-apr1", "-stdin"], input=password, capture_output=True,
+                                    text=True, check=True).stdout.strip()
+            (self.directory / "passwords").write_text(f"{username}:{hashed}\n")
+            rules = (f"auth_param basic program {helper} {self.directory}/passwords\n"
+                     "acl known proxy_auth REQUIRED\nhttp_access allow known\nhttp_access deny all")
+        self.log = self.directory / "access.log"
+        (self.directory / "configuration").write_text(f"""
+http_port 127.0.0.1:{self.port}
+{ours}
+visible_hostname localhost
+pid_filename none
+cache deny all
+access_log stdio:{self.log}
+cache_log {self.directory}/cache.log
+netdb_filename none
+shutdown_lifetime 0 seconds
+{rules}
+""")
+        if os.geteuid() == 0:
+            for path in [self.directory, *self.directory.iterdir()]:
+                shutil.chown(path, "proxy")
+        self.spawn(program("squid"), "-N", "-f", self.directory / "configuration")
+        wait_for(lambda: listening(self.port), self.process, f"squid ({self.directory}/log)")
+
+    def tunnels(self):
+        return self.log.read_text().count("CONNECT 127.0.0.1:") if self.log.exists() else 0
 
 
 class Form(html.parser.HTMLParser):
@@ -310,3 +599,18 @@ def log_in(url, ca_file):
     except Redirected as end:
         return str(end)
     raise AssertionError("the login did not lead back to the client")
+
+
+def browse(url, redirect_url=REDIRECT_URL):
+    """The same in Chromium: gives the address that the client is sent to, and what the person reads there."""
+    modules = node_modules()
+    with tempfile.TemporaryDirectory(prefix="browser-") as scratch:
+        os.symlink(modules, pathlib.Path(scratch) / "node_modules")
+        script = shutil.copy(HERE / "browser.mjs", scratch)
+        done = subprocess.run([program("node"), script, program("chromium"), url, redirect_url, PERSON], input=PASSWORD,
+                              capture_output=True, text=True, check=False, timeout=240,
+                              env={**os.environ, "HOME": scratch, "TMPDIR": scratch})
+    if done.returncode:
+        raise AssertionError(f"the browser did not log in: {done.stderr[-3000:]}")
+    shown = json.loads(done.stdout)
+    return shown["url"], shown["text"]

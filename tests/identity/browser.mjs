@@ -1,0 +1,38 @@
+// Logs in at a real login page with the system's Chromium, and prints where the person ends up and what is shown there.
+// usage: node browser.mjs CHROMIUM URL REDIRECT_URL PERSON   (the password on standard input)
+import fs from 'node:fs';
+import {chromium} from 'playwright-core';
+
+const [executablePath, url, target, person] = process.argv.slice(2);
+const password = fs.readFileSync(0, 'utf8').trim();
+const browser = await chromium.launch({
+  executablePath, headless: true,
+  args: ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking',
+    '--disable-component-update', '--disable-sync'],
+});
+try {
+  const context = await browser.newContext({ignoreHTTPSErrors: true});
+  const page = await context.newPage();
+  page.setDefaultTimeout(60000);
+  let end;
+  page.on('request', request => {
+    if (request.isNavigationRequest() && new URL(request.url()).origin === new URL(target).origin) end = request.url();
+  });
+  await page.goto(url);
+  for (let pages = 0; !end && pages < 5; ++pages) {
+    for (const [field, text] of [['username', person], ['login', person], ['password', password]]) {
+      const input = page.locator(`input[name=${field}]:not([type=submit]):visible`);
+      if (await input.count()) await input.fill(text);
+    }
+    const before = page.url();
+    // where nobody listens at the redirect address, Chromium shows an error page of its own
+    await page.locator('form button[type=submit], form input[type=submit]').first().click();
+    for (let waited = 0; !end && page.url() === before && waited < 60000; waited += 50) await page.waitForTimeout(50);
+    if (!end) await page.waitForLoadState();
+  }
+  if (!end) throw new Error(`the login did not lead back to the client: ${page.url()}`);
+  await page.waitForTimeout(500);
+  console.log(JSON.stringify({url: end, text: await page.innerText('body').catch(() => '')}));
+} finally {
+  await browser.close();
+}
