@@ -153,8 +153,7 @@ io::task<io::http_response> api_channel::exchange(const api_call& call, const cr
     }
     auto answer = co_await http_.exchange(std::move(request));
     if (observer_)
-        observer_(call.operation,
-                  answer ? std::to_string(answer->status) : policy::word_of(answer.error().code));
+        observer_(call, answer ? std::to_string(answer->status) : policy::word_of(answer.error().code));
     if (!answer) co_return answer;
     note_pace(host, *answer, sent);
     if (const auto date = policy::parse_date(header(*answer, "date")))

@@ -17,8 +17,9 @@
 namespace platform {
 
 struct api_call {
-    std::string what;       // leads every sentence: "exposure logs: list users"
-    std::string operation;  // stable word for metrics: "list_users"
+    std::string what;           // leads every sentence: "exposure logs: list users"
+    std::string operation;      // stable word for metrics: "list_users"
+    std::string exposure = {};  // that it is about, if any
     std::string method;
     std::string url;
     std::string body = {};           // JSON, of a POST
@@ -28,8 +29,8 @@ struct api_call {
 
 class api_channel {
 public:
-    // One exchange that ended: its operation, and its HTTP status or the name of its failure.
-    using observer = std::function<void(std::string_view operation, std::string_view status)>;
+    // One exchange that ended, and its HTTP status or the name of its failure.
+    using observer = std::function<void(const api_call&, std::string_view status)>;
 
     // All of them outlive this.
     api_channel(io::http&, access_tokens&, io::clock&, observer watch = {});

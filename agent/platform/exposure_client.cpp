@@ -289,6 +289,7 @@ io::task<std::vector<policy::remote_instance>> exposure_client::list_instances(e
 {
     const api_call call{.what = about(exposure, "list instances"),
                         .operation = "list_instances",
+                        .exposure = exposure.name,
                         .method = "GET",
                         .url = url_of(exposure, {})};
     const auto answer = co_await channel_.send(call);
@@ -308,6 +309,7 @@ io::task<policy::remote_instance> exposure_client::read_instance(exposure_addres
 {
     const api_call call{.what = about(exposure, "read instance " + instance_id),
                         .operation = "read_instance",
+                        .exposure = exposure.name,
                         .method = "GET",
                         .url = url_of(exposure, {instance_id})};
     const auto answer = co_await channel_.send(call);
@@ -349,6 +351,7 @@ io::task<created> exposure_client::create_instance(exposure_address exposure, gr
 {
     api_call call{.what = about(exposure, "create the instance"),
                   .operation = "create_instance",
+                  .exposure = exposure.name,
                   .method = "POST",
                   .url = url_of(exposure, {})};
     std::function<std::string(policy::group_fields)> body = [group = choice.group](auto fields) {
@@ -364,6 +367,7 @@ io::task<list_end> exposure_client::list_users(exposure_address exposure, std::s
     std::optional<policy::failure> refused;
     const api_call call{.what = about(exposure, "list users"),
                         .operation = "list_users",
+                        .exposure = exposure.name,
                         .method = "GET",
                         .url = url_of(exposure, {instance_id, "users"}),
                         .consume =
@@ -388,6 +392,7 @@ io::task<created> exposure_client::create_user(exposure_address exposure, std::s
 {
     api_call call{.what = about(exposure, "create user " + submission.common_name),
                   .operation = "create_user",
+                  .exposure = exposure.name,
                   .method = "POST",
                   .url = url_of(exposure, {instance_id, "users"})};
     std::function<std::string(policy::group_fields)> body = [submission, group = choice.group,
@@ -402,6 +407,7 @@ io::task<user_detail> exposure_client::read_user(exposure_address exposure, std:
 {
     const api_call call{.what = about(exposure, "read user " + user_id),
                         .operation = "read_user",
+                        .exposure = exposure.name,
                         .method = "GET",
                         .url = url_of(exposure, {instance_id, "users", user_id})};
     const auto answer = co_await channel_.send(call);
@@ -417,6 +423,7 @@ io::task<void> exposure_client::delete_user(exposure_address exposure, std::stri
 {
     const api_call call{.what = about(exposure, "delete user " + user_id),
                         .operation = "delete_user",
+                        .exposure = exposure.name,
                         .method = "DELETE",
                         .url = url_of(exposure, {instance_id, "users", user_id})};
     const auto answer = co_await channel_.send(call);

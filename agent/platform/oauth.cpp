@@ -372,10 +372,19 @@ io::task<void> oauth_tokens::flush()
 
 // The refresh (failure-modes S2).
 
-// One refresh for all that want one; it runs to its end even when nobody waits any more.
+// One refresh for all that want one; it runs to its end even when nobody waits any more. What keeps one of
+// the schedule's from being sent does not bind a person who has joined it.
 io::task<void> oauth_tokens::refresh(asked_by who)
 {
-    return flight_.run([this, who] { return refresh_alone(who); });
+    const auto sent = refreshes_sent_;
+    const auto start = [this, who] {
+        refreshing_for_ = who;
+        return refresh_alone(who);
+    };
+    auto done = co_await flight_.run(start);
+    const bool joined = who == asked_by::person && refreshing_for_ == asked_by::schedule;
+    if (done || !joined || refreshes_sent_ != sent) co_return done;
+    co_return co_await flight_.run(start);
 }
 
 io::task<crypto::secret> oauth_tokens::client_secret(policy::identity_settings settings)
@@ -438,6 +447,7 @@ io::task<void> oauth_tokens::refresh_alone(asked_by who)
         co_return login_required();
     }
     auto as_client = credentials(settings, std::move(*secret));
+    ++refreshes_sent_;
     auto outcome = co_await present(settings, std::move(as_client), record_.tokens.refresh_token.clone());
     if (outcome.end != exchange_end::granted) {
         auto why = note_failure(std::move(outcome), client);
@@ -612,9 +622,11 @@ io::task<void> oauth_tokens::begin_login(crypto::secret verifier, std::string st
     co_return co_await save();
 }
 
-io::task<void> oauth_tokens::login_with_code(crypto::secret code, bool force, std::string state)
+io::task<void> oauth_tokens::login_with_code(crypto::secret code, bool force, std::string state,
+                                             turn_begins begin)
 {
     const auto turn = co_await lock_.acquire();
+    if (const auto begun = begin ? begin() : policy::result<void>(); !begun) co_return begun.error();
     const auto settings = settings_;
     if (auto loaded = co_await load_or_start_over(); !loaded) co_return loaded.error();
     if (record_.pending && world_.clock.now() - record_.pending->begun_at > pending_life)
@@ -662,9 +674,11 @@ io::task<void> oauth_tokens::login_with_code(crypto::secret code, bool force, st
     co_return ask_again(std::move(outcome.failure));
 }
 
-io::task<oauth_tokens::seed> oauth_tokens::login_with_refresh_token(crypto::secret refresh_token, bool force)
+io::task<oauth_tokens::seed> oauth_tokens::login_with_refresh_token(crypto::secret refresh_token, bool force,
+                                                                    turn_begins begin)
 {
     const auto turn = co_await lock_.acquire();
+    if (const auto begun = begin ? begin() : policy::result<void>(); !begun) co_return begun.error();
     const auto settings = settings_;
     if (auto loaded = co_await load_or_start_over(); !loaded) co_return loaded.error();
     const auto print = fingerprint_of(refresh_token);
@@ -726,9 +740,10 @@ io::task<void> oauth_tokens::settle_login(policy::identity_settings settings, to
     co_return policy::result<void>();
 }
 
-io::task<void> oauth_tokens::logout()
+io::task<void> oauth_tokens::logout(turn_begins begin)
 {
     const auto turn = co_await lock_.acquire();
+    if (const auto begun = begin ? begin() : policy::result<void>(); !begun) co_return begun.error();
     if (auto loaded = co_await load_or_start_over(); !loaded) co_return loaded.error();
     if (!record_.tokens.refresh_token.empty())
         record_.at(fingerprint_of(record_.tokens.refresh_token)).spent = true;

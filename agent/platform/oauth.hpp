@@ -78,6 +78,9 @@ public:
     // When refresh_if_due has something to do; none: nothing before a login, a change or a person's word.
     io::task<std::optional<policy::instant>> refresh_due_at();
 
+    // What is asked once the turn of an operation has come; a failure ends it before anything has changed.
+    using turn_begins = std::function<policy::result<void>()>;
+
     // Remembers what a code that comes within ten minutes is redeemed with.
     io::task<void> begin_login(crypto::secret verifier, std::string state);
 
@@ -85,15 +88,15 @@ public:
     // back with the code must be the one of begin_login(). errc::refused: the code is used or expired,
     // belongs to another login, or the tokens name another person than before and `force` was not given. Not
     // to be cancelled: it is bounded by itself.
-    io::task<void> login_with_code(crypto::secret code, bool force, std::string state = {});
+    io::task<void> login_with_code(crypto::secret code, bool force, std::string state = {}, turn_begins = {});
 
     // Starts from a refresh token that somebody else obtained. A token that was sent before is not sent again
     // (known), unless forced. Not to be cancelled either.
     enum class seed { imported, known };
-    io::task<seed> login_with_refresh_token(crypto::secret refresh_token, bool force);
+    io::task<seed> login_with_refresh_token(crypto::secret refresh_token, bool force, turn_begins = {});
 
     // Forgets the tokens, but not what was spent.
-    io::task<void> logout();
+    io::task<void> logout(turn_begins = {});
 
     // Writes tokens that the disk has refused so far: before the program ends, until it is done.
     io::task<void> flush();
@@ -154,6 +157,8 @@ private:
     std::string owner_;
     io::async_lock lock_;  // one exchange and one save at a time
     io::single_flight<void> flight_;
+    asked_by refreshing_for_ = asked_by::schedule;  // who started the last flight
+    int refreshes_sent_ = 0;
 
     token_record record_;
     bool loaded_ = false;

@@ -112,6 +112,14 @@ void warn_about_dates(const policy::user_name& name, const policy::certificate_f
                     policy::format_utc(c.not_after) + " differ: the earlier counts");
 }
 
+// The plan was made before: nothing is remembered of it.
+policy::failure leaves(const policy::action& a)
+{
+    return {.code = policy::errc::stopping,
+            .context = a.name.text() + ": not created, this host is being decommissioned",
+            .kind = policy::retry::later};
+}
+
 }  // namespace
 
 // Nothing is sent whose answer the disk could not keep.
@@ -123,6 +131,9 @@ io::task<void> executor::perform(policy::action a)
         const auto whose = a.name.user.empty() ? a.name.exposure : a.name.text();
         if (!room) co_return policy::with_context(whose + ": nothing is sent", room.error());
     }
+    const bool creates =
+        a.kind == action_kind::onboard || a.kind == action_kind::issue || a.kind == action_kind::submit;
+    if (creates && world_.stored().leaving) co_return leaves(a);
     switch (a.kind) {
         case action_kind::onboard:
             co_return co_await onboard(a);
@@ -145,7 +156,7 @@ io::task<void> executor::perform(policy::action a)
         case action_kind::publish:
             co_return co_await publish(a);
         case action_kind::deploy:
-            co_return co_await deploy(a);
+            break;
         case action_kind::delete_before_replace:
             co_return co_await delete_before_replace(a);
         case action_kind::retire:
@@ -162,7 +173,7 @@ io::task<void> executor::perform(policy::action a)
         case action_kind::mark_wanted:
             co_return co_await note(a);
     }
-    co_return policy::failure{.context = "unknown action"};
+    co_return policy::failure{.code = policy::errc::internal, .context = "not an action of the executor"};
 }
 
 // What is only written down: facts that the observation found, and when they were found.
@@ -185,7 +196,8 @@ io::task<void> executor::note(const policy::action& a)
 
 policy::result<policy::generation> executor::generation(const policy::action& a)
 {
-    const auto* known = world_.user(held_, a.name).find(a.generation);
+    const auto user = world_.stored().users.find(a.name);
+    const auto* known = user == world_.stored().users.end() ? nullptr : user->second.find(a.generation);
     if (known) return *known;
     return policy::failure{
         .code = policy::errc::internal,
@@ -274,6 +286,7 @@ io::task<void> executor::issue(const policy::action& a)
     const auto want = *world_.wanted(a.name);
     auto key = co_await io::offload(pool(), [&] { return make_key(exposure, want); });
     if (!key) co_return key.error();
+    if (world_.stored().leaving) co_return leaves(a);
 
     const auto instance = world_.exposure_record(held_, exposure).where.instance_id;
     auto fresh =

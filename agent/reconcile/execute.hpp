@@ -4,6 +4,9 @@
 #include "policy/action.hpp"
 #include "policy/events.hpp"
 
+#include <functional>
+#include <vector>
+
 // Performs what the plan says: one straight-line coroutine an action. It decides nothing: it reports what
 // happened, and the next plan starts from the records that this leaves. Every intent is stored before its
 // effect.
@@ -18,7 +21,8 @@ public:
     {
     }
 
-    // The action's effect, and its record on stable storage. A failure is not yet remembered.
+    // The action's effect, and its record on stable storage. A failure is not yet remembered. Hooks are for
+    // run_hooks().
     io::task<void> perform(policy::action);
 
 private:
@@ -49,7 +53,6 @@ private:
     io::task<void> verify(const policy::action&);
     io::task<void> publish(const policy::action&);
     io::task<void> leave_old_directory(const policy::action&, std::string directory);
-    io::task<void> deploy(const policy::action&);
 
     // execute_delete.cpp: off the platform
     io::task<void> delete_before_replace(const policy::action&);
@@ -78,5 +81,15 @@ private:
     const world::hold& held_;
     policy::origin origin_;
 };
+
+// Told how the hooks of a user ended, in a turn of its exposure.
+using hooks_listener = std::function<io::awaitable<void>(const world::hold&, const policy::action&,
+                                                         const policy::result<void>& outcome)>;
+
+// Runs the hooks of these users of one exposure, whose turn is given back meanwhile; those of one user that
+// run already are waited for instead. What their end changes is recorded in a turn of its own, on the record
+// as it is then.
+io::awaitable<void> run_hooks(world&, world::hold&, std::vector<policy::action>, policy::origin,
+                              hooks_listener ended);
 
 }  // namespace reconcile

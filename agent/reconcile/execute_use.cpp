@@ -196,32 +196,97 @@ io::task<void> executor::leave_old_directory(const policy::action& a, std::strin
     co_return co_await record(a, std::move(moved));
 }
 
-io::task<void> executor::deploy(const policy::action& a)
-{
-    const auto exposure = *world_.exposure(a.name.exposure);
-    const auto want = *world_.wanted(a.name);
-    const auto found = generation(a);
-    if (!found) co_return found.error();
-    const auto g = *found;
-    const deploy::hook_run run{.name = a.name,
-                               .hooks = want.hooks,
-                               .directory = want.output.directory,
-                               .generation = g.id,
-                               .not_after = g.certificate->not_after,
-                               .topic = exposure.topic,
-                               .consumer_group = want.consumer_group,
-                               .reason = world_.user(held_, a.name).deploy_reason};
-    auto passed = co_await world_.outside().hooks.run(run);
-    if (!passed && passed.error().code == policy::errc::hook_failed)
-        co_return with_way_back(passed.error(), world_.user(held_, a.name));
-    if (!passed) co_return passed.error();
-    io::crash_point("deploy.hooks-passed");
+// ---- hooks
 
-    if (!want.hooks.empty())
-        io::log(io::severity::info, io::events::deployed, {a.name.exposure, a.name.user, g.id},
-                a.name.text() + ": hooks succeeded");
-    policy::user_event deployed = policy::event::deployed{g.id, !want.hooks.empty()};
-    co_return co_await record(a, std::move(deployed));
+namespace {
+
+constexpr std::size_t parallel_hooks = 64;
+
+struct hook_job {
+    policy::action step;
+    std::optional<world::running_hooks> running;  // none: others run them
+    deploy::hook_run run;
+    std::optional<policy::instant> published_at;
+};
+
+// What the step is about: none when another certificate is in use.
+const policy::generation* in_use(const world& w, const policy::action& step)
+{
+    const auto user = w.stored().users.find(step.name);
+    if (user == w.stored().users.end() || user->second.current != step.generation) return nullptr;
+    return user->second.find(step.generation);
+}
+
+// None: the file does not want them any more.
+std::optional<hook_job> job_of(world& w, const world::hold& held, policy::action step)
+{
+    const auto* exposure = w.exposure(step.name.exposure);
+    const auto* want = w.wanted(step.name);
+    const auto* g = in_use(w, step);
+    if (!exposure || !want || !g || !g->certificate) return std::nullopt;
+    deploy::hook_run run{.name = step.name,
+                         .hooks = want->hooks,
+                         .directory = want->output.directory,
+                         .generation = g->id,
+                         .not_after = g->certificate->not_after,
+                         .topic = exposure->topic,
+                         .consumer_group = want->consumer_group,
+                         .reason = w.stored().users.at(step.name).deploy_reason};
+    return hook_job{.step = std::move(step),
+                    .running = w.begin_hooks(held, run.name),
+                    .run = std::move(run),
+                    .published_at = g->published_at};
+}
+
+policy::failure superseded(const policy::user_name& name)
+{
+    return {.code = policy::errc::stopping,
+            .context = name.text() + ": another certificate came into use while hooks ran for the one before",
+            .kind = policy::retry::later};
+}
+
+// What came into use meanwhile has hooks of its own to wait for.
+io::task<void> record_end(world& w, const world::hold& held, const hook_job& job, policy::result<void> ran,
+                          policy::origin from)
+{
+    const auto& name = job.step.name;
+    const auto* g = in_use(w, job.step);
+    if (!g || g->published_at != job.published_at) co_return superseded(name);
+    if (!ran && ran.error().code == policy::errc::hook_failed)
+        co_return with_way_back(ran.error(), w.stored().users.at(name));
+    if (!ran) co_return ran;
+    const bool configured = !job.run.hooks.empty();
+    if (configured)
+        io::log(io::severity::info, io::events::deployed, {name.exposure, name.user, g->id},
+                name.text() + ": hooks succeeded");
+    policy::user_event deployed = policy::event::deployed{g->id, configured};
+    co_return co_await w.record(held, name, std::move(deployed), from);
+}
+
+io::awaitable<void> run_job(world& w, hook_job& job, policy::origin from, const hooks_listener& ended)
+{
+    if (!job.running) co_return co_await w.hooks_end(job.step.name);
+    auto ran = co_await w.outside().hooks.run(job.run);
+    if (ran) io::crash_point("deploy.hooks-passed");
+    const auto held = co_await w.take(job.step.name.exposure);
+    const auto outcome = co_await record_end(w, held, job, std::move(ran), std::move(from));
+    co_await ended(held, job.step, outcome);
+    job.running.reset();  // in the turn: whoever takes it next knows of their end
+}
+
+}  // namespace
+
+io::awaitable<void> run_hooks(world& w, world::hold& held, std::vector<policy::action> steps,
+                              policy::origin from, hooks_listener ended)
+{
+    std::vector<hook_job> jobs;
+    for (auto& step : steps)
+        if (auto job = job_of(w, held, std::move(step))) jobs.push_back(std::move(*job));
+    if (jobs.empty()) co_return;
+    auto all = io::for_each_parallel(parallel_hooks, jobs.size(), [&](std::size_t i) -> io::awaitable<void> {
+        co_await run_job(w, jobs[i], from, ended);
+    });
+    co_await held.without(std::move(all));
 }
 
 }  // namespace reconcile

@@ -63,7 +63,7 @@ exposure_pass::exposure_pass(world& w, std::string exposure, step_listener liste
 {
 }
 
-io::awaitable<pass_outcome> exposure_pass::run(const world::hold& held, pass_options options)
+io::awaitable<pass_outcome> exposure_pass::run(world::hold& held, pass_options options)
 {
     held_ = &held;
     pass_outcome outcome;
@@ -186,7 +186,7 @@ io::awaitable<void> exposure_pass::remember_exposure(policy::failure failed, std
 // has been acted on.
 io::awaitable<void> exposure_pass::remember_list()
 {
-    if (!listed_at_) co_return;
+    if (!listed_at_ || !world_.exposure(exposure_)) co_return;
     const auto& exposure = *world_.exposure(exposure_);
     if (!world_.exposure_record(*held_, exposure).unreadable.empty()) co_return;
     policy::exposure_event listed = policy::event::users_listed{*listed_at_};
@@ -231,9 +231,14 @@ std::vector<policy::action> exposure_pass::mine(std::vector<policy::action> acti
     return actions;
 }
 
-// Exposure-wide steps first; then users side by side, each user's own steps one after the other.
+// Exposure-wide steps first; then users side by side, each user's own steps one after the other. Hooks come
+// when nothing else is left to do.
 io::awaitable<void> exposure_pass::perform_all(std::vector<policy::action> actions, pass_options options)
 {
+    const auto hooks = std::ranges::stable_partition(
+        actions, [](const auto& a) { return a.kind != policy::action_kind::deploy; });
+    if (hooks.begin() == actions.begin()) co_return co_await perform_hooks(std::move(actions), options);
+    actions.erase(hooks.begin(), hooks.end());
     std::map<std::string, std::vector<policy::action>> by_user;
     for (auto& a : actions)
         by_user[a.name.user].push_back(std::move(a));
@@ -256,25 +261,37 @@ io::awaitable<void> exposure_pass::perform_in_order(std::vector<policy::action> 
         const auto outcome = co_await executor.perform(step);
         if (listener_) listener_(step, &outcome);
         if (outcome) continue;
-        co_await remember_failure(step, outcome.error(), options);
+        co_await remember_failure(*held_, step, outcome.error(), options);
         co_return;
     }
 }
 
-io::awaitable<void> exposure_pass::remember_failure(policy::action step, policy::failure failed,
-                                                    pass_options options)
+io::awaitable<void> exposure_pass::perform_hooks(std::vector<policy::action> steps, pass_options options)
+{
+    if (listener_)
+        for (const auto& step : steps)
+            if (!world_.runs_hooks(step.name)) listener_(step, nullptr);
+    hooks_listener ended = [&](const world::hold& held, const policy::action& step,
+                               const policy::result<void>& outcome) -> io::awaitable<void> {
+        if (listener_) listener_(step, &outcome);
+        if (!outcome) co_await remember_failure(held, step, outcome.error(), options);
+    };
+    co_await run_hooks(world_, *held_, std::move(steps), options.from, std::move(ended));
+}
+
+io::awaitable<void> exposure_pass::remember_failure(const world::hold& held, policy::action step,
+                                                    policy::failure failed, pass_options options)
 {
     if (failed.code == policy::errc::stopping) co_return;
     platform_failed_ = platform_failed_ || is_of_platform(failed.code);
     if (step.name.user.empty()) {
         // as policy::plan asks for it, before it onboards again
-        const auto where = world_.exposure_record(*held_, *world_.exposure(exposure_)).where.base_url;
+        const auto where = world_.exposure_record(held, *world_.exposure(exposure_)).where.base_url;
         co_await remember_exposure(std::move(failed), where, options);
         co_return;
     }
     auto happened = failure_of(world_, step, failed);
-    const auto line =
-        policy::describe(world_.user(*held_, step.name), happened, world_.outside().clock.now());
+    const auto line = policy::describe(world_.user(held, step.name), happened, world_.outside().clock.now());
     const bool only_waits = policy::is_granting(failed) || failed.code == policy::errc::throttled;
     const int attempt = only_waits ? 1 : ++attempts_[step.name];
     const auto soon = policy::soon_again(failed, attempt, world_.outside().clock.now());
@@ -286,7 +303,7 @@ io::awaitable<void> exposure_pass::remember_failure(policy::action step, policy:
     if (line && (!options.interactive || is_of_verification(failed.code)))
         io::log(io::severity::warning, event_of(step, failed),
                 {step.name.exposure, step.name.user, step.generation}, failed.context);
-    if (auto saved = co_await world_.record(*held_, step.name, std::move(happened), options.from); !saved)
+    if (auto saved = co_await world_.record(held, step.name, std::move(happened), options.from); !saved)
         io::log(io::severity::error, saved.error().context);
 }
 

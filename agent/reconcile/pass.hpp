@@ -41,8 +41,8 @@ class exposure_pass {
 public:
     exposure_pass(world& w, std::string exposure, step_listener listener = {});
 
-    // In the exposure's turn.
-    io::awaitable<pass_outcome> run(const world::hold&, pass_options);
+    // In the exposure's turn, which is given back while hooks run.
+    io::awaitable<pass_outcome> run(world::hold&, pass_options);
 
     // Users whose steps failed for good in this run of a person's, with the last sentence.
     const std::map<policy::user_name, std::string>& failed() const { return failed_; }
@@ -58,14 +58,15 @@ private:
     io::awaitable<void> remember_list();
     io::awaitable<void> perform_all(std::vector<policy::action>, pass_options);
     io::awaitable<void> perform_in_order(std::vector<policy::action>, pass_options);
-    io::awaitable<void> remember_failure(policy::action, policy::failure, pass_options);
+    io::awaitable<void> perform_hooks(std::vector<policy::action>, pass_options);
+    io::awaitable<void> remember_failure(const world::hold&, policy::action, policy::failure, pass_options);
     io::awaitable<void> keep_conclusions(policy::outlook);
     io::awaitable<void> keep_conclusions(policy::plan_result);
     std::optional<std::chrono::milliseconds> next_look(const pass_outcome&, bool onboarding,
                                                        const pass_options&);
 
     world& world_;
-    const world::hold* held_ = nullptr;  // of the pass under way
+    world::hold* held_ = nullptr;  // of the pass under way
     std::string exposure_;
     step_listener listener_;
     std::map<policy::user_name, int> attempts_;

@@ -138,8 +138,13 @@ io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options op
     pass_outcome last;
     for (bool first = true;; first = false) {
         {
-            const auto held = co_await w.take(exposure);
-            if (first && begin) co_await begin(held);
+            auto held = co_await w.take(exposure);
+            policy::result<void> begun;
+            if (first && begin) begun = co_await begin(held);
+            if (!begun) {
+                into.exposures.emplace(exposure, begun.error());
+                co_return;
+            }
             if (first) co_await forget_backoffs(w, held, options.only);
             last = co_await pass.run(held, options);
             if (!last.soon || w.outside().clock.steady() + *last.soon > deadline) break;

@@ -13,8 +13,8 @@
 
 namespace reconcile {
 
-// What is done first in the first turn of each exposure.
-using turn_begins = std::function<io::awaitable<void>(const world::hold&)>;
+// What is done first in the first turn of each exposure; a failure ends its run there.
+using turn_begins = std::function<io::task<void>(const world::hold&)>;
 
 // What it waits for is said after this time, and again every so often.
 inline constexpr std::chrono::seconds first_wait_report{10};

@@ -6,6 +6,7 @@
 #include <boost/asio/this_coro.hpp>
 
 #include <algorithm>
+#include <exception>
 #include <stdexcept>
 
 namespace reconcile {
@@ -85,8 +86,60 @@ io::awaitable<world::hold> world::take(std::string exposure)
 {
     const auto executor = co_await boost::asio::this_coro::executor;
     auto turn = co_await turns_.try_emplace(exposure, executor).first->second.acquire();
-    pinned_[exposure] = desired_;
     co_return hold(*this, std::move(exposure), std::move(turn));
+}
+
+void world::hold::begin(io::async_lock::holder turn)
+{
+    world_->pinned_[exposure_] = world_->desired_;
+    turn_.emplace(std::move(turn));
+}
+
+void world::hold::end()
+{
+    if (!world_ || !turn_) return;
+    world_->pinned_.erase(exposure_);
+    turn_.reset();
+}
+
+io::awaitable<void> world::hold::without(io::awaitable<void> work)
+{
+    end();
+    std::exception_ptr error;
+    try {
+        co_await std::move(work);
+    } catch (...) {
+        error = std::current_exception();
+    }
+    auto turn = co_await world_->turns_.at(exposure_).acquire();
+    begin(std::move(turn));
+    if (error) std::rethrow_exception(error);
+}
+
+std::optional<world::running_hooks> world::begin_hooks(const hold& held, const policy::user_name& name)
+{
+    must_hold(held, name.exposure);
+    if (running_hooks_.contains(name)) return std::nullopt;
+    running_hooks_.emplace(name, nullptr);
+    return running_hooks(*this, name);
+}
+
+world::running_hooks::~running_hooks()
+{
+    if (!world_) return;
+    const auto ended = world_->running_hooks_.extract(name_);
+    if (ended && ended.mapped()) ended.mapped()->set();
+}
+
+io::awaitable<void> world::hooks_end(policy::user_name name)
+{
+    const auto executor = co_await boost::asio::this_coro::executor;
+    const auto running = running_hooks_.find(name);
+    if (running == running_hooks_.end()) co_return;
+    auto& event = running->second;
+    if (!event) event = std::make_shared<io::async_event>(executor);
+    const auto ended = event;
+    co_await ended->wait();
 }
 
 std::shared_ptr<const policy::desired_state> world::desired_for(const std::string& exposure) const

@@ -43,25 +43,52 @@ public:
         {
         }
         hold& operator=(hold&&) = delete;
-        ~hold()
-        {
-            if (world_) world_->pinned_.erase(exposure_);
-        }
+        ~hold() { end(); }
 
         const std::string& exposure() const { return exposure_; }
+
+        // Gives the turn back until the work has ended, and takes it again: whatever was read before may have
+        // changed.
+        io::awaitable<void> without(io::awaitable<void> work);
 
     private:
         friend class world;
         hold(world& w, std::string exposure, io::async_lock::holder turn)
-            : world_(&w), exposure_(std::move(exposure)), turn_(std::move(turn))
+            : world_(&w), exposure_(std::move(exposure))
         {
+            begin(std::move(turn));
         }
+        void begin(io::async_lock::holder turn);
+        void end();
 
         world* world_;
         std::string exposure_;
-        io::async_lock::holder turn_;  // ends after the pin
+        std::optional<io::async_lock::holder> turn_;  // none: given back for the moment
     };
     [[nodiscard]] io::awaitable<hold> take(std::string exposure);
+
+    // Hooks run without the turn, so that others are served meanwhile; those of one user run once at a time.
+    // They begin in the turn; none: they run already.
+    class running_hooks {
+    public:
+        running_hooks(running_hooks&& other) noexcept
+            : world_(std::exchange(other.world_, nullptr)), name_(std::move(other.name_))
+        {
+        }
+        running_hooks& operator=(running_hooks&&) = delete;
+        ~running_hooks();
+
+    private:
+        friend class world;
+        running_hooks(world& w, policy::user_name name) : world_(&w), name_(std::move(name)) {}
+
+        world* world_;
+        policy::user_name name_;
+    };
+    [[nodiscard]] std::optional<running_hooks> begin_hooks(const hold&, const policy::user_name&);
+    bool runs_hooks(const policy::user_name& name) const { return running_hooks_.contains(name); }
+    // Until those that run have ended. Not in the turn: their outcome is recorded in it.
+    io::awaitable<void> hooks_end(policy::user_name);
 
     void replace_desired(std::shared_ptr<const policy::desired_state> desired)
     {
@@ -109,6 +136,7 @@ private:
     policy::stored_state stored_;
     policy::observed_state observed_;
     std::map<std::string, io::async_lock> turns_;  // by exposure
+    std::map<policy::user_name, std::shared_ptr<io::async_event>> running_hooks_;
 };
 
 }  // namespace reconcile

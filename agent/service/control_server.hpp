@@ -18,7 +18,7 @@
 namespace service {
 
 struct control_points {
-    // A verb whose caller is gone is not begun.
+    // What has not begun when the verb's caller is gone never does.
     std::function<io::awaitable<boost::json::object>(std::string verb, boost::json::object arguments,
                                                      std::function<bool()> is_gone)>
         perform;

@@ -111,9 +111,9 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
     : options_(std::move(options)),
       app_(std::move(desired), {.spool = options_.spool,
                                 .watch =
-                                    [this](std::string_view operation, std::string_view status) {
-                                        counted_.count_request(operation, status);
-                                        tasks_.progress("");
+                                    [this](const platform::api_call& call, std::string_view status) {
+                                        counted_.count_request(call.operation, status);
+                                        tasks_.progress(call.exposure);
                                     },
                                 .runs_on = options_.runs_on}),
       hangups_(app_.executor(), SIGHUP),
@@ -300,9 +300,8 @@ io::awaitable<boost::json::object> daemon::perform(std::string verb, boost::json
                                                        " commands already; try again later"});
     const counted_verb here(verbs_);
     if (auto followed = co_await follow_edits(); !followed) co_return answer_of(followed.error());
-    if (is_gone()) co_return answer_of(io::stopped());
     const auto exposures = exposures_of(app_.world(), verb, arguments);
-    auto answer = co_await operations_.perform(verb, std::move(arguments));
+    auto answer = co_await operations_.perform(verb, std::move(arguments), std::move(is_gone));
     co_await login_.look();
     login_.wake();
     if (!exposures.empty()) tasks_.wake(exposures);

@@ -17,22 +17,6 @@ constexpr milliseconds unknown_rests = std::chrono::hours(1);
 // Longer than any one wait within a step without hooks: the proof's patience, requests, keys, the disk.
 constexpr std::chrono::minutes step_limit{10};
 
-// What a pass under way goes by, from its beginning to its end.
-struct running_pass {
-    std::chrono::steady_clock::time_point progress;
-    std::chrono::steady_clock::duration limit;
-};
-
-class mark_running {
-public:
-    mark_running(std::optional<running_pass>& place, running_pass value) : place_(place) { place_ = value; }
-    ~mark_running() { place_.reset(); }
-    mark_running(const mark_running&) = delete;
-
-private:
-    std::optional<running_pass>& place_;
-};
-
 std::chrono::seconds longest_hooks(const policy::desired_state& desired, const std::string& exposure)
 {
     std::chrono::seconds longest{0};
@@ -88,7 +72,6 @@ struct exposure_tasks::task {
     std::string name;
     reconcile::exposure_pass passes;
     periodic_task again;
-    std::optional<running_pass> running;
     bool followed = false;
     bool looked = false;
 };
@@ -125,18 +108,12 @@ void exposure_tasks::wake(const std::set<std::string>& exposures)
 
 void exposure_tasks::progress(const std::string& exposure)
 {
-    const auto now = std::chrono::steady_clock::now();
-    for (auto& [name, each] : tasks_)
-        if (each->running && (exposure.empty() || name == exposure)) each->running->progress = now;
+    passes_.progress(exposure, std::chrono::steady_clock::now());
 }
 
 bool exposure_tasks::stuck() const
 {
-    const auto now = std::chrono::steady_clock::now();
-    return std::ranges::any_of(tasks_, [&](const auto& each) {
-        const auto& running = each.second->running;
-        return running && now - running->progress > running->limit;
-    });
+    return passes_.stuck(std::chrono::steady_clock::now());
 }
 
 bool exposure_tasks::looked() const
@@ -147,7 +124,7 @@ bool exposure_tasks::looked() const
 
 bool exposure_tasks::idle() const
 {
-    return std::ranges::none_of(tasks_, [](const auto& each) { return each.second->running.has_value(); });
+    return passes_.idle();
 }
 
 // An exposure that nobody knows any more rests: its queue stays the one queue of that name.
@@ -160,12 +137,11 @@ io::awaitable<milliseconds> exposure_tasks::pass(task& t)
     reconcile::pass_outcome outcome;
     std::chrono::steady_clock::time_point began;
     {
-        const auto held = co_await app_.world().take(t.name);
+        auto held = co_await app_.world().take(t.name);
         if (group_.stopping()) co_return shortest;
         began = std::chrono::steady_clock::now();
         const auto desired = app_.world().desired_for(t.name);
-        const mark_running here(t.running,
-                                {.progress = began, .limit = step_limit + longest_hooks(*desired, t.name)});
+        const progress_watch::mark here(passes_, t.name, step_limit + longest_hooks(*desired, t.name), began);
         outcome = co_await t.passes.run(held, reconcile::pass_options());
         t.looked = true;
     }

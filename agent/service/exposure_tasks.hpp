@@ -43,7 +43,7 @@ public:
     // These (empty: all) begin a pass as soon as they can.
     void wake(const std::set<std::string>& exposures = {});
 
-    // A step of this exposure ended, or a request of any was answered: whoever waits for it is not stuck.
+    // A step of this exposure ended, or one of its requests was answered.
     void progress(const std::string& exposure);
     // True while a pass has gone without any progress for longer than all its limits allow.
     bool stuck() const;
@@ -64,6 +64,7 @@ private:
     reconcile::step_listener on_step_;
     pass_listener on_pass_;
     std::map<std::string, std::unique_ptr<task>> tasks_;
+    progress_watch passes_;
 };
 
 }  // namespace service

@@ -119,6 +119,29 @@ std::string new_certificate(const reconcile::world& world, const policy::user_na
     return text + (want && want->hooks.empty() ? "; no hooks configured" : "; hooks succeeded");
 }
 
+bool is_gone(const operations::caller_gone& gone)
+{
+    return gone && gone();
+}
+
+const operations::caller_gone has_begun;  // and goes on, whoever is gone
+
+policy::failure not_begun()
+{
+    return {.code = policy::errc::stopping,
+            .context = "not begun: the command that asked for it has ended",
+            .kind = policy::retry::never};
+}
+
+// Asked when the tokens' turn has come.
+platform::oauth_tokens::turn_begins begins(operations::caller_gone gone)
+{
+    return [gone = std::move(gone)]() -> policy::result<void> {
+        if (is_gone(gone)) return not_begun();
+        return {};
+    };
+}
+
 // Who called the verb: a person, or a timer's unit.
 policy::origin caller_of(const object& arguments)
 {
@@ -128,8 +151,9 @@ policy::origin caller_of(const object& arguments)
 
 }  // namespace
 
-io::awaitable<object> operations::perform(std::string verb, object arguments)
+io::awaitable<object> operations::perform(std::string verb, object arguments, caller_gone gone)
 {
+    if (is_gone(gone)) co_return service::answer_of(not_begun());
     const bool changes_a_user =
         verb == "rotate" || verb == "rollback" || verb == "deploy" || verb == "import";
     if (changes_a_user && app_.world().stored().leaving)
@@ -138,35 +162,40 @@ io::awaitable<object> operations::perform(std::string verb, object arguments)
                             .context = "this host is being decommissioned. To keep it, run: exposure-agent "
                                        "decommission --undo",
                             .kind = policy::retry::never});
-    if (verb == "import") co_return co_await import(std::move(arguments));
+    if (verb == "import") co_return co_await import(std::move(arguments), std::move(gone));
     if (verb == "decommission") co_return co_await decommission(std::move(arguments));
-    if (verb == "reconcile") co_return co_await reconcile(std::move(arguments));
-    if (verb == "rotate") co_return co_await rotate(std::move(arguments));
-    if (verb == "rollback") co_return co_await rollback(std::move(arguments));
-    if (verb == "deploy") co_return co_await deploy(std::move(arguments));
-    if (verb == "login") co_return co_await login(std::move(arguments));
-    if (verb == "logout") co_return co_await logout();
+    if (verb == "reconcile") co_return co_await reconcile(std::move(arguments), std::move(gone));
+    if (verb == "rotate") co_return co_await rotate(std::move(arguments), std::move(gone));
+    if (verb == "rollback") co_return co_await rollback(std::move(arguments), std::move(gone));
+    if (verb == "deploy") co_return co_await deploy(std::move(arguments), std::move(gone));
+    if (verb == "login") co_return co_await login(std::move(arguments), std::move(gone));
+    if (verb == "logout") co_return co_await logout(std::move(gone));
     if (verb == "notify") co_return co_await test_notification();
     if (verb == "ping") co_return done("here");
     co_return service::answer_of(
         policy::failure{.code = policy::errc::usage, .context = "unknown operation " + verb});
 }
 
-io::awaitable<object> operations::reconcile(object arguments)
+io::awaitable<object> operations::reconcile(object arguments, caller_gone gone)
 {
     const auto only = names_of(arguments);
     if (auto known = reconcile::check_names(app_.world(), only); !known)
         co_return service::answer_of(known.error());
-    co_return co_await converge(only, std::move(arguments));
+    co_return co_await converge(only, std::move(arguments), std::move(gone));
 }
 
 io::awaitable<object> operations::converge(std::set<policy::user_name> only, object arguments,
-                                           reconcile::turn_begins begin)
+                                           caller_gone gone, reconcile::turn_begins begin)
 {
+    reconcile::turn_begins first = [&](const reconcile::world::hold& held) -> io::task<void> {
+        if (is_gone(gone)) co_return not_begun();
+        if (!begin) co_return policy::result<void>();
+        co_return co_await begin(held);
+    };
     reconcile::run_options options{.plan = {.accept_loss = flag(arguments, "accept_loss")},
                                    .only = std::move(only),
                                    .from = caller_of(arguments),
-                                   .begin = std::move(begin)};
+                                   .begin = std::move(first)};
     if (const auto* timeout = arguments.if_contains("timeout"); timeout && timeout->is_int64())
         options.timeout = policy::duration(timeout->as_int64());
     if (auto* oauth = app_.oauth())
@@ -178,9 +207,9 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
         oauth && app_.desired().exposures.empty())  // nothing else needs the login
         if (auto token = co_await oauth->current(); !token) report.exposures.emplace("", token.error());
     if (auto ended = co_await finish_decommission(app_); !ended) report.exposures.emplace("", ended.error());
-    if (options.only.empty()) {
-        std::shared_ptr<void> taken;
-        if (guard_) taken = co_await guard_();
+    std::shared_ptr<void> taken;
+    if (options.only.empty() && guard_) taken = co_await guard_();
+    if (options.only.empty() && !is_gone(gone)) {
         auto credentials = co_await keep_credentials(app_, reconcile::fetch::all);
         report.credentials = std::move(credentials.failed);
         report.reached += credentials.kept;
@@ -188,7 +217,7 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
     co_return answer_of(report);
 }
 
-io::awaitable<object> operations::rotate(object arguments)
+io::awaitable<object> operations::rotate(object arguments, caller_gone gone)
 {
     const auto only = names_of(arguments);
     if (auto known = reconcile::check_names(app_.world(), only); !known)
@@ -203,18 +232,16 @@ io::awaitable<object> operations::rotate(object arguments)
     for (const auto& name : only) {
         auto turn = co_await rotating_.try_emplace(name, app_.executor()).first->second.acquire();
         turns.push_back(std::move(turn));
+        if (is_gone(gone)) co_return service::answer_of(not_begun());
     }
     // Asked for in the turn that performs it.
-    std::set<policy::user_name> unasked = only;
-    std::optional<policy::failure> failed;
     const bool retire_now = flag(arguments, "retire_now");
     const auto from = caller_of(arguments);
-    const reconcile::turn_begins begin = [&](const reconcile::world::hold& held) -> io::awaitable<void> {
-        co_await ask(held, unasked, retire_now, from, failed);
+    const reconcile::turn_begins begin = [&](const reconcile::world::hold& held) {
+        return ask(held, only, retire_now, from);
     };
     const auto before = generations_in_use(app_.world().stored(), only);
-    auto answer = co_await converge(only, std::move(arguments), begin);
-    if (failed) co_return service::answer_of(*failed);
+    auto answer = co_await converge(only, std::move(arguments), std::move(gone), begin);
     auto& messages = answer["messages"].as_array();
     auto first = messages.begin();
     for (const auto& name : only)
@@ -223,18 +250,16 @@ io::awaitable<object> operations::rotate(object arguments)
     co_return answer;
 }
 
-io::awaitable<void> operations::ask(const reconcile::world::hold& held, std::set<policy::user_name>& unasked,
-                                    bool retire_now, policy::origin from,
-                                    std::optional<policy::failure>& failed)
+io::task<void> operations::ask(const reconcile::world::hold& held, std::set<policy::user_name> only,
+                               bool retire_now, policy::origin from)
 {
-    for (const auto& name : std::set(unasked)) {
-        if (name.exposure != held.exposure()) continue;
-        unasked.erase(name);
-        if (!app_.world().stored().users.contains(name)) continue;
+    for (const auto& name : only) {
+        if (name.exposure != held.exposure() || !app_.world().stored().users.contains(name)) continue;
         policy::user_event asked = policy::event::rotation_requested{retire_now};
         if (auto saved = co_await app_.world().record(held, name, std::move(asked), from); !saved)
-            failed = saved.error();
+            co_return saved;
     }
+    co_return policy::result<void>();
 }
 
 // The previous certificate comes back by the same one rename; its hooks run like those of any new
@@ -262,15 +287,16 @@ io::task<void> operations::roll_back(const reconcile::world::hold& held, policy:
     co_return co_await executor.perform(*back);
 }
 
-io::awaitable<object> operations::rollback(object arguments)
+io::awaitable<object> operations::rollback(object arguments, caller_gone gone)
 {
     const auto only = names_of(arguments);
     for (const auto& name : only) {
         const auto held = co_await app_.world().take(name.exposure);
+        if (is_gone(gone)) co_return service::answer_of(not_begun());
         if (auto back = co_await roll_back(held, name, caller_of(arguments)); !back)
             co_return service::answer_of(back.error());
     }
-    auto answer = co_await deploy(std::move(arguments));
+    auto answer = co_await deploy(std::move(arguments), has_begun);
     auto& messages = answer["messages"].as_array();
     if (messages.size() == 1 && messages.front() == no_hooks_pending) messages.clear();
     for (const auto& name : only)
@@ -280,20 +306,32 @@ io::awaitable<object> operations::rollback(object arguments)
 }
 
 // What is pending is looked at when the exposure's turn has come: a pass may have done it meanwhile, or an
-// edit removed it.
+// edit removed it. Hooks that run already have ended by then.
 io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<policy::user_name> only,
-                                                bool force, policy::origin from,
+                                                bool force, policy::origin from, caller_gone gone,
                                                 std::vector<std::string>& failed,
                                                 std::vector<std::string>& passed)
 {
-    const auto held = co_await app_.world().take(exposure);
     auto& world = app_.world();
-    std::vector<policy::user_name> names;
-    for (const auto& [name, user] : world.stored().users)
-        if (name.exposure == exposure && (only.empty() || only.contains(name))) names.push_back(name);
-    reconcile::executor executor(world, held, from);
-    for (const auto& name : names) {
-        if (!world.wanted(name) || !world.stored().users.contains(name)) continue;
+    auto held = co_await world.take(exposure);
+    const auto wanted = [&] {
+        std::vector<policy::user_name> names;
+        for (const auto& [name, user] : world.stored().users)
+            if (name.exposure == exposure && (only.empty() || only.contains(name)) && world.wanted(name))
+                names.push_back(name);
+        return names;
+    };
+    for (;;) {
+        const auto names = wanted();
+        const auto running = std::ranges::find_if(names, [&](const auto& n) { return world.runs_hooks(n); });
+        if (running == names.end()) break;
+        co_await held.without(world.hooks_end(*running));
+    }
+    if (is_gone(gone)) co_return failed.push_back(not_begun().context);
+
+    std::vector<policy::action> steps;
+    std::set<policy::user_name> without_hooks;
+    for (const auto& name : wanted()) {
         const auto step = policy::pending_hooks(world.user(held, name), force);
         if (!step) continue;
         if (force) {
@@ -303,21 +341,27 @@ io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<p
                 continue;
             }
         }
-        const auto done = co_await executor.perform(*step);
-        if (done) {
-            passed.push_back(name.text() + (world.wanted(name)->hooks.empty() ? ": no hooks are configured"
-                                                                              : ": hooks succeeded"));
-            continue;
-        }
-        failed.push_back(done.error().context);
-        if (done.error().code == policy::errc::stopping) co_return;
-        auto happened = reconcile::failure_of(world, *step, done.error());
-        if (auto saved = co_await world.record(held, name, std::move(happened), from); !saved)
-            failed.push_back(saved.error().context);
+        if (world.wanted(name)->hooks.empty()) without_hooks.insert(name);
+        steps.push_back(*step);
     }
+    reconcile::hooks_listener ended = [&](const reconcile::world::hold& turn, const policy::action& step,
+                                          const policy::result<void>& outcome) -> io::awaitable<void> {
+        if (outcome) {
+            passed.push_back(step.name.text() + (without_hooks.contains(step.name)
+                                                     ? ": no hooks are configured"
+                                                     : ": hooks succeeded"));
+            co_return;
+        }
+        failed.push_back(outcome.error().context);
+        if (outcome.error().code == policy::errc::stopping) co_return;
+        auto happened = reconcile::failure_of(world, step, outcome.error());
+        if (auto saved = co_await world.record(turn, step.name, std::move(happened), from); !saved)
+            failed.push_back(saved.error().context);
+    };
+    co_await reconcile::run_hooks(world, held, std::move(steps), from, std::move(ended));
 }
 
-io::awaitable<object> operations::deploy(object arguments)
+io::awaitable<object> operations::deploy(object arguments, caller_gone gone)
 {
     const auto only = names_of(arguments);
     if (auto known = reconcile::check_names(app_.world(), only); !known)
@@ -330,14 +374,14 @@ io::awaitable<object> operations::deploy(object arguments)
     std::vector<std::string> messages;
     co_await io::for_each_parallel(
         exposures.size(), exposures.size(), [&](std::size_t i) -> io::awaitable<void> {
-            co_await deploy_exposure(exposures[i], only, force, from, failed, messages);
+            co_await deploy_exposure(exposures[i], only, force, from, gone, failed, messages);
         });
     messages.insert(messages.end(), failed.begin(), failed.end());
     if (messages.empty()) messages.emplace_back(no_hooks_pending);
     co_return object{{"exit", failed.empty() ? 0 : 1}, {"messages", boost::json::value_from(messages)}};
 }
 
-io::awaitable<object> operations::login(object arguments)
+io::awaitable<object> operations::login(object arguments, caller_gone gone)
 {
     auto* oauth = app_.oauth();
     if (!oauth)
@@ -354,8 +398,8 @@ io::awaitable<object> operations::login(object arguments)
         if (flag(arguments, "begin")) co_return object{{"exit", 0}, {"messages", array{}}};
     }
     if (arguments.contains("refresh_token")) {
-        auto seeded =
-            co_await oauth->login_with_refresh_token(crypto::secret(text(arguments, "refresh_token")), force);
+        auto seeded = co_await oauth->login_with_refresh_token(
+            crypto::secret(text(arguments, "refresh_token")), force, begins(gone));
         if (!seeded) co_return service::answer_of(seeded.error());
         if (*seeded == platform::oauth_tokens::seed::known) {
             const auto standing = co_await oauth->status();
@@ -370,7 +414,7 @@ io::awaitable<object> operations::login(object arguments)
         }
     } else {
         auto exchanged = co_await oauth->login_with_code(crypto::secret(text(arguments, "code")), force,
-                                                         text(arguments, "state"));
+                                                         text(arguments, "state"), begins(gone));
         if (!exchanged) co_return service::answer_of(exchanged.error());
     }
     (void)co_await publish_token(app_);  // a failure is logged, and does not undo the login
@@ -379,15 +423,16 @@ io::awaitable<object> operations::login(object arguments)
     co_return done("logged in" + (status && !status->subject.empty() ? " as " + status->subject : ""));
 }
 
-io::awaitable<object> operations::logout()
+io::awaitable<object> operations::logout(caller_gone gone)
 {
     auto* oauth = app_.oauth();
     if (!oauth) co_return done("the access token comes from an external source: there is nothing to forget");
-    if (auto gone = co_await oauth->logout(); !gone) co_return service::answer_of(gone.error());
+    if (auto over = co_await oauth->logout(begins(std::move(gone))); !over)
+        co_return service::answer_of(over.error());
     co_return done("logged out: the tokens are forgotten on this host");
 }
 
-io::awaitable<object> operations::import(object arguments)
+io::awaitable<object> operations::import(object arguments, caller_gone gone)
 {
     const auto names = names_of(arguments);
     if (names.size() != 1)
@@ -401,10 +446,11 @@ io::awaitable<object> operations::import(object arguments)
     policy::result<std::vector<std::string>> imported = policy::failure{};
     {
         const auto held = co_await app_.world().take(name.exposure);
+        if (is_gone(gone)) co_return service::answer_of(not_begun());
         imported = co_await import_pair(app_, held, name, std::move(request), caller_of(arguments));
     }
     if (!imported) co_return service::answer_of(imported.error());
-    auto answer = co_await converge(names, std::move(arguments));
+    auto answer = co_await converge(names, std::move(arguments), has_begun);
     array messages;
     for (const auto& message : *imported)
         messages.emplace_back(message);
@@ -415,7 +461,7 @@ io::awaitable<object> operations::import(object arguments)
     co_return answer;
 }
 
-// Every exposure is taken while it is noted, so that no pass that began before goes on creating.
+// A pass that began before creates nothing any more: the executor asks.
 io::awaitable<object> operations::decommission(object arguments)
 {
     if (flag(arguments, "undo")) co_return co_await undo_decommission();
@@ -423,16 +469,11 @@ io::awaitable<object> operations::decommission(object arguments)
     auto leaving = world.stored().leaving.value_or(policy::decommission{.since = app_.clock().now()});
     leaving.at_once = leaving.at_once || flag(arguments, "at_once");
     leaving.finished_at.reset();
-    {
-        std::vector<reconcile::world::hold> held;
-        for (const auto& name : reconcile::all_exposures(world))
-            held.push_back(co_await world.take(name));
-        if (auto noted = co_await world.leave(leaving); !noted) co_return service::answer_of(noted.error());
-    }
+    if (auto noted = co_await world.leave(leaving); !noted) co_return service::answer_of(noted.error());
     io::log(io::severity::warning, io::events::decommissioned, {},
             "this host is being decommissioned: nothing is created or rotated any more");
     const std::set<policy::user_name> all;
-    auto answer = co_await converge(all, std::move(arguments));
+    auto answer = co_await converge(all, std::move(arguments), has_begun);
     const auto left = world.stored().users.size();
     auto& messages = answer["messages"].as_array();
     if (left == 0 && world.stored().leaving && world.stored().leaving->finished_at)

@@ -22,6 +22,9 @@ public:
     // What a verb takes while it fetches credentials, where others do, too; empty: nothing.
     using credentials_guard = std::function<io::awaitable<std::shared_ptr<void>>()>;
 
+    // Nobody waits for the verb's answer any more; empty: somebody always does.
+    using caller_gone = std::function<bool()>;
+
     // The state directory is held and the world is loaded.
     explicit operations(application& app, reconcile::step_listener listener = {},
                         credentials_guard guard = {})
@@ -32,26 +35,28 @@ public:
     // reconcile {names, timeout, accept_loss} · rotate {names, retire_now} · rollback {names} ·
     // deploy {names, force} · login {code | refresh_token, force} · logout {} · notify {} ·
     // import {names, key, certificate, remote_id, retire} · decommission {at_once, undo} · ping {}
-    io::awaitable<boost::json::object> perform(std::string verb, boost::json::object arguments);
+    // What has not begun when its caller is gone never does: each exposure by itself, once its turn has come.
+    io::awaitable<boost::json::object> perform(std::string verb, boost::json::object arguments,
+                                               caller_gone = {});
 
 private:
-    io::awaitable<boost::json::object> reconcile(boost::json::object);
-    io::awaitable<boost::json::object> rotate(boost::json::object);
-    io::awaitable<boost::json::object> rollback(boost::json::object);
-    io::awaitable<boost::json::object> deploy(boost::json::object);
-    io::awaitable<boost::json::object> login(boost::json::object);
-    io::awaitable<boost::json::object> logout();
+    io::awaitable<boost::json::object> reconcile(boost::json::object, caller_gone);
+    io::awaitable<boost::json::object> rotate(boost::json::object, caller_gone);
+    io::awaitable<boost::json::object> rollback(boost::json::object, caller_gone);
+    io::awaitable<boost::json::object> deploy(boost::json::object, caller_gone);
+    io::awaitable<boost::json::object> login(boost::json::object, caller_gone);
+    io::awaitable<boost::json::object> logout(caller_gone);
     io::awaitable<boost::json::object> test_notification();
-    io::awaitable<boost::json::object> import(boost::json::object);
+    io::awaitable<boost::json::object> import(boost::json::object, caller_gone);
     io::awaitable<boost::json::object> decommission(boost::json::object);
     io::awaitable<boost::json::object> undo_decommission();
     io::awaitable<boost::json::object> converge(std::set<policy::user_name> only, boost::json::object,
-                                                reconcile::turn_begins = {});
-    io::awaitable<void> ask(const reconcile::world::hold&, std::set<policy::user_name>& unasked,
-                            bool retire_now, policy::origin, std::optional<policy::failure>& failed);
+                                                caller_gone, reconcile::turn_begins = {});
+    io::task<void> ask(const reconcile::world::hold&, std::set<policy::user_name> only, bool retire_now,
+                       policy::origin);
     io::task<void> roll_back(const reconcile::world::hold&, policy::user_name, policy::origin);
     io::awaitable<void> deploy_exposure(std::string exposure, std::set<policy::user_name> only, bool force,
-                                        policy::origin, std::vector<std::string>& failed,
+                                        policy::origin, caller_gone, std::vector<std::string>& failed,
                                         std::vector<std::string>& passed);
 
     application& app_;

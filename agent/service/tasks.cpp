@@ -111,6 +111,24 @@ timers::steady::time_point timers::next() const
     return first == waiting_.end() ? steady::time_point::max() : first->steady_due;
 }
 
+progress_watch::mark::mark(progress_watch& all, std::string name, std::chrono::steady_clock::duration limit,
+                           time_point now)
+    : all_(all), place_(all.under_way_.insert(all.under_way_.end(), {std::move(name), limit, now}))
+{
+}
+
+void progress_watch::progress(const std::string& name, time_point now)
+{
+    for (auto& each : under_way_)
+        if (each.name == name) each.progress = now;
+}
+
+bool progress_watch::stuck(time_point now) const
+{
+    return std::ranges::any_of(under_way_,
+                               [&](const auto& each) { return now - each.progress > each.limit; });
+}
+
 periodic_task::periodic_task(task_group& group, timers& t, std::string name, round r)
     : group_(group), timers_(t), name_(std::move(name)), round_(std::move(r)), wake_(group.executor())
 {

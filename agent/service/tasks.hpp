@@ -78,6 +78,42 @@ private:
     io::stop_event::subscription on_stop_;
 };
 
+// Knows whether work that is under way still gets on. Each piece by itself: one that is busy says nothing of
+// another one that hangs.
+class progress_watch {
+public:
+    using time_point = std::chrono::steady_clock::time_point;
+
+private:
+    struct entry {
+        std::string name;
+        std::chrono::steady_clock::duration limit;  // as it was when the work began
+        time_point progress;
+    };
+
+public:
+    // As long as it lives, the work is under way.
+    class mark {
+    public:
+        mark(progress_watch& all, std::string name, std::chrono::steady_clock::duration limit,
+             time_point now);
+        ~mark() { all_.under_way_.erase(place_); }
+        mark(const mark&) = delete;
+
+    private:
+        progress_watch& all_;
+        std::list<entry>::iterator place_;
+    };
+
+    void progress(const std::string& name, time_point now);
+    // Some work has gone without any progress for longer than its limit.
+    bool stuck(time_point now) const;
+    bool idle() const { return under_way_.empty(); }
+
+private:
+    std::list<entry> under_way_;
+};
+
 // Work that is done again and again: after the time that it asked for, or as soon as it is woken.
 class periodic_task {
 public:

@@ -12,6 +12,7 @@
 #include <sqlite3.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <thread>
 
 // The private store: what is committed is found again, all of it or nothing, and nothing replaces a database
 // that cannot be used.
@@ -638,6 +639,27 @@ BOOST_AUTO_TEST_CASE(an_answer_finds_room_on_a_disk_that_filled_up)
     s.fill("more-of-others");
     check_failure(full.make_room_now(), errc::disk_full);
     check_failure(disk::has_room(there), errc::disk_full);
+}
+
+// Whichever comes first gives up the room, and the other finds it as well.
+BOOST_AUTO_TEST_CASE(two_saves_that_meet_a_full_disk_find_room)
+{
+    const small_disk s;
+    if (!s.mounted) return;
+    disk::state_database full(disk::paths(s.path("small")), {}, here_on_web_01);
+    BOOST_REQUIRE(full.open());
+    BOOST_TEST(bool(full.make_room_now()));
+    s.fill("of-others");
+    disk::change what;
+    what.users.push_back(user_with(siem, {"9f3c2a1b"}));
+    what.users.back().deploy_reason = std::string(1 << 16, 'x');
+    bool tokens_saved = false;
+    std::thread tokens(
+        [&] { tokens_saved = bool(full.save_tokens(crypto::secret(std::string(1 << 16, 'a')))); });
+    const bool user_saved = bool(commit(full, std::move(what)));
+    tokens.join();
+    BOOST_TEST(tokens_saved);
+    BOOST_TEST(user_saved);
 }
 
 BOOST_AUTO_TEST_CASE(a_full_or_read_only_disk_can_be_read)

@@ -39,9 +39,10 @@ struct fixture {
     scripted_tokens tokens;
     support::manual_clock clock;
     std::vector<std::string> observed;
-    platform::api_channel channel{http, tokens, clock, [this](auto operation, auto status) {
-                                      observed.push_back(std::string(operation) + " " + std::string(status));
-                                  }};
+    platform::api_channel channel{
+        http, tokens, clock, [this](const platform::api_call& call, auto status) {
+            observed.push_back(call.exposure + " " + call.operation + " " + std::string(status));
+        }};
     platform::exposure_client client{channel};
     platform::exposure_address logs{.name = "logs",
                                     .variant = policy::variant::log,
@@ -79,7 +80,7 @@ BOOST_AUTO_TEST_CASE(a_get_carries_what_the_reference_asks_for)
     BOOST_TEST(request.headers.count("Content-Type") == 0u);
     BOOST_TEST(request.body == "");
     BOOST_TEST(request.idempotent);
-    BOOST_TEST(observed.at(0) == "list_instances 200");
+    BOOST_TEST(observed.at(0) == "logs list_instances 200");
     BOOST_TEST(tokens.accepted_tokens.at(0) == "first");
 }
 
@@ -129,7 +130,7 @@ BOOST_AUTO_TEST_CASE(one_refresh_and_one_repeat_after_a_401)
     BOOST_TEST(tokens.refusals.size() == 1u);
     BOOST_TEST(tokens.accepted_tokens.at(0) == "second");
     BOOST_TEST(observed.size() == 2u);
-    BOOST_TEST(observed.at(0) == "create_instance 401");
+    BOOST_TEST(observed.at(0) == "logs create_instance 401");
 }
 
 BOOST_AUTO_TEST_CASE(a_second_401_is_the_end)
@@ -284,7 +285,7 @@ BOOST_AUTO_TEST_CASE(a_lost_answer_keeps_its_code)
     http.expect("POST", base).fail(errc::no_answer, "les.example.com closed the connection");
     const auto failed = run_coroutine(client.create_instance(logs, choice)).error();
     BOOST_CHECK(failed.code == errc::no_answer);
-    BOOST_TEST(observed.at(0) == "create_instance no_answer");
+    BOOST_TEST(observed.at(0) == "logs create_instance no_answer");
 }
 
 BOOST_AUTO_TEST_CASE(the_platforms_clock)

@@ -158,6 +158,25 @@ BOOST_AUTO_TEST_CASE(never_sent_after_the_end_is_the_failure_of_the_call)
     BOOST_TEST(current() == "a2");
 }
 
+// A person's word skips a back-off, also when it joins a refresh of the schedule's that does not.
+BOOST_AUTO_TEST_CASE(a_person_who_joins_the_schedules_refresh_does_not_wait)
+{
+    given_login();
+    wait_for_the_end();
+    expect_post().fail(errc::untrusted, "unknown certificate authority");
+    BOOST_TEST(current() == "failed: untrusted");
+    expect_post().answer(200, pair_body("a2", "r2"));
+    const auto both = [&]() -> io::awaitable<void> {
+        co_await io::for_each_parallel(2, 2, [&](std::size_t i) -> io::awaitable<void> {
+            const auto who = i == 0 ? asked_by::schedule : asked_by::person;
+            const auto done = co_await tokens->refresh_if_due(who);
+            BOOST_TEST(done.has_value() == (who == asked_by::person));
+        });
+    };
+    run(both());
+    BOOST_TEST(current() == "a2");
+}
+
 BOOST_AUTO_TEST_CASE(being_told_to_wait_is_obeyed)
 {
     given_login();

@@ -1,3 +1,5 @@
+#include "agent/reconcile/execute.hpp"
+#include "policy/requests.hpp"
 #include "policy/standing.hpp"
 #include "tests/support/small_world.hpp"
 
@@ -217,6 +219,130 @@ BOOST_AUTO_TEST_CASE(a_hook_that_fails_after_a_switch_shows_the_way_back)
     BOOST_TEST(
         w.kept().deploy_failure.value().sentence ==
         "the hook said no; to return to the previous certificate, run: exposure-agent rollback logs/siem");
+}
+
+// The verb of somebody else, on the same exposure.
+BOOST_AUTO_TEST_CASE(others_have_their_turn_while_hooks_run)
+{
+    small_world w;
+    w.siem().hooks.push_back({.argv = {"/bin/true"}});
+    bool served = false;
+    w.hooks.meanwhile = [&]() -> io::awaitable<void> {
+        const auto held = co_await w.world->take("logs");
+        policy::user_event asked = policy::event::rotation_requested{false};
+        const policy::user_name siem{"logs", "siem"};
+        const auto saved = co_await w.world->record(held, siem, std::move(asked));
+        served = saved.has_value();
+    };
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(served);
+    BOOST_TEST(w.platform.requests.size() == 2U);
+}
+
+BOOST_AUTO_TEST_CASE(hooks_of_one_user_run_once_at_a_time)
+{
+    small_world w;
+    w.siem().hooks.push_back({.argv = {"/bin/true"}});
+    bool over = false;
+    std::optional<reconcile::report> other;
+    w.hooks.meanwhile = [&]() -> io::awaitable<void> {
+        boost::asio::co_spawn(
+            w.context,
+            [&]() -> io::awaitable<void> {
+                other.emplace(co_await reconcile::run(*w.world, reconcile::run_options()));
+                BOOST_TEST(over);
+            },
+            [](std::exception_ptr error) {
+                if (error) std::rethrow_exception(error);
+            });
+        co_await w.clock.sleep_for(std::chrono::minutes(1));
+        over = true;
+    };
+    BOOST_TEST(w.reconcile().converged());
+    w.context.restart();
+    w.context.poll();
+    BOOST_REQUIRE(other.has_value());
+    BOOST_TEST(other->converged());
+    BOOST_TEST(std::ranges::count_if(w.said.take(),
+                                     [](const auto& line) { return line.starts_with("hooks "); }) == 1);
+}
+
+// What came into use while they ran has hooks of its own, and a failure of the ones before is not its own.
+BOOST_AUTO_TEST_CASE(the_end_of_hooks_counts_for_the_certificate_that_they_ran_for)
+{
+    for (const int failures : {0, 1}) {
+        small_world w;
+        w.siem().hooks.push_back({.argv = {"/bin/true"}});
+        w.siem().rotation.retire_after = std::chrono::hours(24);
+        w.reconcile();
+        const auto first = w.kept().current;
+        w.siem().contact = "other@example.com";
+        w.hooks.failures = failures;
+        w.said.take();
+        w.hooks.meanwhile = [&]() -> io::awaitable<void> {
+            const auto held = co_await w.world->take("logs");
+            const auto back = policy::roll_back(w.world->stored().users.at({"logs", "siem"}));
+            reconcile::executor executor(*w.world, held);
+            BOOST_REQUIRE(back.has_value());
+            const auto done = co_await executor.perform(*back);
+            BOOST_TEST(done.has_value());
+        };
+        BOOST_TEST(w.reconcile().converged());
+        const auto said = w.said.take();
+        BOOST_TEST(std::ranges::count(said, "hooks logs/siem contact_changed") == 1);
+        BOOST_TEST(std::ranges::count(said, "hooks logs/siem rollback") == 1);
+        BOOST_TEST(w.kept().current == first);
+        BOOST_TEST(w.kept().find(first)->deployed_at.has_value());
+        BOOST_TEST(!w.kept().find(w.kept().previous)->deployed_at.has_value());
+        BOOST_TEST(!w.kept().deploy_failure.has_value());
+    }
+}
+
+BOOST_AUTO_TEST_CASE(a_user_that_is_removed_while_its_hooks_run_is_not_brought_back)
+{
+    small_world w;
+    w.siem().hooks.push_back({.argv = {"/bin/true"}});
+    w.hooks.meanwhile = [&]() -> io::awaitable<void> {
+        w.world->replace_desired(std::make_shared<const policy::desired_state>());
+        const auto held = co_await w.world->take("logs");
+        w.world->forget(held, {"logs", "siem"});
+    };
+    w.reconcile();
+    BOOST_TEST(w.world->stored().users.empty());
+}
+
+// The pass had planned it before.
+BOOST_AUTO_TEST_CASE(a_host_that_leaves_creates_nothing_any_more)
+{
+    small_world w;
+    w.platform.add_instance();
+    w.platform.trouble = [&](const std::string& call, bool&) -> std::optional<policy::failure> {
+        if (call == "list_users")
+            boost::asio::co_spawn(
+                w.context, w.world->leave(policy::decommission{.since = w.clock.now()}),
+                [](std::exception_ptr, const policy::result<void>& left) { BOOST_TEST(left.has_value()); });
+        return std::nullopt;
+    };
+    w.reconcile();
+    BOOST_TEST(w.world->stored().leaving.has_value());
+    BOOST_TEST(w.platform.requests.empty());
+}
+
+// A caller who is gone when the turn comes: nothing was done, and the others go on.
+BOOST_AUTO_TEST_CASE(what_is_not_begun_changes_nothing)
+{
+    small_world w;
+    w.reconcile();
+    w.said.take();
+    const auto before = w.kept();
+    reconcile::run_options options;
+    options.begin = [](const reconcile::world::hold&) -> io::task<void> {
+        co_return failing(errc::stopping);
+    };
+    const auto report = w.reconcile(options);
+    BOOST_TEST(!report.converged());
+    BOOST_TEST(w.said.take().empty());
+    BOOST_TEST((w.kept() == before));
 }
 
 BOOST_AUTO_TEST_CASE(a_refusal_of_the_broker_is_waited_for_while_access_is_granted)

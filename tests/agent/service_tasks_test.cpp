@@ -143,6 +143,27 @@ BOOST_AUTO_TEST_CASE(an_exception_in_a_round_ends_its_task)
     BOOST_TEST(l.stop.requested());
 }
 
+// One pass that gets on hides none that hangs, and an edit of a limit is for the next pass.
+BOOST_AUTO_TEST_CASE(one_pass_that_hangs_is_seen_beside_a_busy_one)
+{
+    service::progress_watch passes;
+    const service::progress_watch::time_point start;
+    BOOST_TEST(passes.idle());
+    {
+        const service::progress_watch::mark hangs(passes, "logs", 10min, start);
+        const service::progress_watch::mark busy(passes, "health", 10min, start);
+        passes.progress("logs", start + 1min);
+        BOOST_TEST(!passes.stuck(start + 10min));
+        passes.progress("health", start + 11min);
+        BOOST_TEST(!passes.stuck(start + 11min));
+        BOOST_TEST(passes.stuck(start + 11min + 1s));
+        passes.progress("logs", start + 12min);
+        BOOST_TEST(!passes.stuck(start + 12min));
+    }
+    BOOST_TEST(passes.idle());
+    BOOST_TEST(!passes.stuck(start + 1h));
+}
+
 BOOST_AUTO_TEST_CASE(a_lock_goes_to_whoever_came_first)
 {
     loop l;

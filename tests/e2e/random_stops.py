@@ -4,9 +4,9 @@
 
 Each run starts `run`, does a few random things to it (verbs, edits, SIGHUP, expired tokens), and sends SIGTERM at a random
 moment. It has to end within 5 s, plus a refresh in flight, and by itself; no key and no login may be lost, and every few
-runs everything has to come right again. With --wild the platform breaks requests as well, exposures come and go, and half
-of the daemons live for seconds: for builds with a sanitizer (cmake -DSANITIZE=ON or -DTHREAD_SANITIZE=ON), whose reports are
-looked for in the log. Ends with 1 when anything was wrong; the seed repeats it as far as moments can be repeated.
+runs everything has to come right again. With --wild the platform breaks requests as well, an exposure comes and goes and
+changes its name, tenant, address, users and hooks, and half of the daemons live for seconds: for builds with a sanitizer
+(cmake -DSANITIZE=ON or -DTHREAD_SANITIZE=ON), whose reports are looked for in the log. Ends with 1 when anything was wrong; the seed repeats it as far as moments can be repeated.
 """
 
 import argparse
@@ -32,6 +32,7 @@ VERB_LIMIT = 120.0
 LIFE = 0.8  # of a daemon, at most; it starts in less
 LONG_LIFE = 6.0
 BUSY = 75  # a command was faster to the lock than the daemon
+OTHER_TENANT = "orion-456"
 MANY = {"max_creates_per_user": 1000, "max_deletes": 1000, "settle": "1s"}
 BROKEN = [
     {"status": 500}, {"status": 429, "headers": {"Retry-After": "1"}}, {"status": 403}, {"close": "before"},
@@ -70,13 +71,33 @@ class Life:
         settings = self.agent.settings
         settings["metrics"] = {"listen": f"unix:{self.agent.directory}/m{self._edits % 3}.sock"}
         settings["reconcile"]["interval"] = f"{self.dice.randint(1, 30)}m"
-        if self.wild and self.dice.random() < 0.5:
-            if len(settings["exposures"]) > 1:
-                settings["exposures"].pop()
-            else:
-                settings["exposures"].append(self.agent.exposure("health", [
-                    {"name": "guest", "consumer_group": "g", "rotation": {"retire_after": "0s"}}]))
+        if self.wild and self.dice.random() < 0.7:
+            self.an_edit_of_the_guest()
         self.agent.write_config()
+
+    def an_edit_of_the_guest(self):
+        """An exposure that comes and goes, and is called otherwise, or is elsewhere."""
+        exposures = self.agent.settings["exposures"]
+        if len(exposures) == 1:
+            exposures.append(self.agent.exposure("health", [
+                {"name": "guest", "consumer_group": "g", "rotation": {"retire_after": "0s"},
+                 "hooks": [{"command": ["/bin/sleep", "0.2"]}]}]))
+            return
+        guest = exposures[1]
+        what = self.dice.choice(["removal", "name", "user", "user", "tenant", "base_url", "hooks"])
+        if what == "removal":
+            exposures.pop()
+        elif what == "name":
+            guest["name"] = self.dice.choice(["health", "ward"])
+        elif what == "user":
+            guest["users"][0]["name"] = self.dice.choice(["guest", "visitor"])
+        elif what == "tenant":
+            guest["tenant"] = self.dice.choice([harness.TENANT, OTHER_TENANT])
+        elif what == "base_url":
+            before, after = self.dice.choice([("127.0.0.1", "localhost"), ("localhost", "127.0.0.1")])
+            guest["base_url"] = guest["base_url"].replace(before, after)
+        else:
+            guest["users"][0]["hooks"] = [{"command": self.dice.choice([["/bin/sleep", "0.2"], ["/bin/false"]])}]
 
     def a_mistake(self):
         good = self.agent.config_file.read_text()

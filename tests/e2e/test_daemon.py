@@ -340,6 +340,24 @@ class StopTest(DaemonCase):
             self.stop(daemon)
             verb.result()
 
+    def test_a_stop_is_no_failure_of_hooks(self):
+        """Neither of the user whose hook was ended nor of any other."""
+        hooks = [{"command": ["/bin/sleep", "100"], "timeout": "200s"}]
+        agent = self.agent(users=["one", "two"])
+        daemon = self.start(agent)
+        self.converged(agent, "one", "two")
+        for user in agent.settings["exposures"][0]["users"]:
+            user["hooks"] = hooks
+        agent.write_config()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            verb = pool.submit(agent.run, "deploy", "--force")
+            wait_until(lambda: agent.status("logs/two")["deploy"] == "pending")
+            self.stop(daemon)
+            verb.result()
+        for user in ("logs/one", "logs/two"):
+            shown = agent.status(user)
+            self.assertEqual((shown["failures"], shown["deploy"]), (0, "pending"))
+
     def test_killed_daemon_leaves_nothing_in_the_way(self):
         agent = self.agent(users=["one"])
         daemon = self.start(agent)
@@ -454,6 +472,54 @@ class SocketTest(DaemonCase):
         wait_until(lambda: len(self.platform.users()) == 2)
         connection.close()
         wait_until(lambda: self.web.published("one").generation != before)
+
+    def ask_and_leave(self, verb, arguments, until):
+        """Hands the daemon a verb, and hangs up once `until` holds."""
+        connection = UnixConnection(self.web.state_dir / "control.sock")
+        connection.request("POST", f"/v1/{verb}", json.dumps(arguments))
+        wait_until(until)
+        connection.close()
+
+    def test_what_has_not_begun_when_the_caller_is_gone_never_does(self):
+        """It still waits for its exposure when its caller hangs up; the command after it is served."""
+        before = self.web.published("one").generation
+        self.platform.fault(operation="get_user", delay_ms=3000)
+        self.platform.clear_requests()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            busy = pool.submit(self.web.run, "reconcile")
+            wait_until(lambda: "get_user" in self.platform.operations())
+            self.ask_and_leave("rotate", {"names": ["logs/one"]}, lambda: True)
+            self.assertEqual(busy.result().returncode, 0)
+        self.web.run("reconcile", expect=0)
+        self.assertEqual(self.web.published("one").generation, before)
+        self.assertEqual(len(self.platform.users()), 1)
+
+    def test_a_logout_that_has_not_begun_when_the_caller_is_gone_never_does(self):
+        """It waits for a refresh under way."""
+        self.platform.clear_requests()
+        self.platform.expire_tokens()
+        self.platform.fault(operation="token", delay_ms=3000)
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            busy = pool.submit(self.web.run, "users")
+            wait_until(lambda: "token" in self.platform.operations())
+            self.ask_and_leave("logout", {}, lambda: True)
+            self.assertEqual(busy.result().returncode, 0)
+        self.web.run("users", expect=0)
+        self.assertEqual(self.web.status()["login"], "ok")
+
+    def test_timeout_bounds_a_hook_of_the_daemon(self):
+        """The caller is told; the hook runs on, and nobody waits for it."""
+        self.web.settings["exposures"][0]["users"][0]["hooks"] = [
+            {"command": ["/bin/sleep", "100"], "timeout": "200s"}]
+        self.add_user(self.web, "two")
+        self.web.write_config()
+        self.converged(self.web, "two")
+        began = time.monotonic()
+        said = self.web.run("rotate", "--timeout", "2s", "logs/one").stderr
+        self.assertLess(time.monotonic() - began, 60)
+        self.assertIn("gave no answer", said)
+        wait_until(lambda: self.web.status("logs/one")["deploy"] == "pending")
+        self.web.run("rotate", "logs/two", expect=0)
 
     def test_second_daemon(self):
         done = self.web.run("run", expect=75)
@@ -675,6 +741,35 @@ class ExposuresTest(DaemonCase):
             self.platform.clear_faults()
             verb.result()
 
+    def test_deploy_of_an_exposure_that_leaves_the_file_meanwhile(self):
+        """The command was asked for all of them; when its turn comes, the file has another one again."""
+        agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])
+        began = agent.directory / "began"
+        agent.settings["exposures"][0]["users"][0] = {
+            "name": "one", "consumer_group": "one", "hooks": [{"command": ["/bin/sh", "-c", f"echo >>{began}"]}]}
+        agent.write_config()
+        self.start(agent)
+        self.converged(agent, "one")
+        self.converged(agent, "two", exposure="health")
+        self.ready(agent)
+        health = agent.settings["exposures"][1]
+        self.platform.fault(path="^/hes/", delay_ms=2000)
+        self.platform.clear_requests()
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            busy = pool.submit(agent.run, "reconcile")
+            wait_until(lambda: any(r["path"].startswith("/hes/") for r in self.platform.requests()))
+            deploy = pool.submit(agent.run, "deploy", "--force")
+            wait_until(lambda: len(began.read_text()) == 2)
+            agent.settings["exposures"].remove(health)
+            agent.write_config()
+            self.says(agent, "the edited configuration is in force")
+            agent.settings["exposures"].append({**health, "users": [{"name": "three", "consumer_group": "three"}]})
+            agent.write_config()
+            self.says(agent, "the edited configuration is in force", 2)
+            self.assertEqual(deploy.result().returncode, 0)
+            busy.result()
+        self.converged(agent, "three", exposure="health")
+
     def test_one_in_progress_wakes_no_other(self):
         """What is waited for at one exposure is nothing to another one: it is left alone until its interval."""
         agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])
@@ -731,6 +826,29 @@ class MetricsTest(DaemonCase):
             for content in (text, textfile.read_text()):
                 subprocess.run(["promtool", "check", "metrics"], input=content, text=True, check=True)
         self.assertEqual(self.get(port, "/v1/reconcile").status, 404)  # verbs are for the socket alone
+
+    def test_a_textfile_is_whole_whenever_it_is_read(self):
+        """Passes of several exposures end at the same time, again and again."""
+        agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])
+        textfile = agent.directory / "exposure_agent.prom"
+        agent.settings["metrics"] = {"textfile": str(textfile)}
+        agent.write_config()
+        daemon = self.start(agent)
+        self.converged(agent, "one")
+        self.converged(agent, "two", exposure="health")
+        self.ready(agent)
+        wait_until(textfile.exists)
+
+        def families():
+            return {line for line in textfile.read_text().splitlines() if line.startswith("# TYPE ")}
+
+        first = families()
+        inodes = set()
+        while len(inodes) < 20:
+            daemon.send_signal(signal.SIGHUP)
+            for _ in range(50):
+                self.assertLessEqual(first, families())
+                inodes.add(textfile.stat().st_ino)
 
     def test_unix_listener_that_an_edit_adds(self):
         agent = self.agent(users=["one"])

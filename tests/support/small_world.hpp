@@ -267,11 +267,14 @@ class memory_hooks final : public deploy::hooks {
 public:
     explicit memory_hooks(diary& d) : diary_(d) {}
 
-    int failures = 0;  // so many runs fail first
+    int failures = 0;                                // so many runs fail first
+    std::function<io::awaitable<void>()> meanwhile;  // what happens while the next hooks run
 
     io::task<void> run(deploy::hook_run run) override
     {
         diary_.write("hooks " + run.name.text() + " " + run.reason);
+        const auto now = std::exchange(meanwhile, {});
+        if (now) co_await now();
         if (failures-- > 0)
             co_return policy::failure{.code = policy::errc::hook_failed, .context = "the hook said no"};
         co_return policy::result<void>();
