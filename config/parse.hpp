@@ -1,7 +1,7 @@
 #pragma once
 
-#include "config/diagnostics.hpp"
 #include "config/reader.hpp"
+#include "config/yaml.hpp"
 #include "policy/desired.hpp"
 
 #include <map>

@@ -1,7 +1,7 @@
 #include "config/reader.hpp"
 
 #include "config/values.hpp"
-#include "policy/nearest.hpp"
+#include "policy/words.hpp"
 
 #include <algorithm>
 #include <string_view>

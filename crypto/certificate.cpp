@@ -1,20 +1,139 @@
 #include "crypto/certificate.hpp"
 
-#include "crypto/certificate_text.hpp"
 #include "crypto/digest.hpp"
 #include "crypto/key.hpp"
 #include "crypto/openssl.hpp"
 #include "policy/limits.hpp"
+#include "policy/result.hpp"
 
 #include <openssl/pem.h>
 
 #include <algorithm>
 #include <ctime>
 #include <iterator>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace crypto {
+
 namespace {
+
+// --- From the text that a platform sent to the DER of each certificate in it
+
+constexpr std::size_t certificate_text_bytes = 512 << 10;  // nothing we will ever see is larger
+constexpr std::string_view begin_mark = "-----BEGIN ";
+constexpr std::string_view end_mark = "-----END ";
+constexpr std::string_view dashes = "-----";
+constexpr int wrappings = 3;  // base64 of base64 of PEM is as deep as we look
+
+// Repeating the same call will not help.
+policy::failure unusable(std::string what)
+{
+    return {.code = policy::errc::unusable_certificate,
+            .context = std::move(what),
+            .kind = policy::retry::after_change};
+}
+
+// JSON in JSON leaves escapes behind: \n, \r and \/ become what they mean.
+std::string without_escapes(std::string_view text)
+{
+    std::string plain;
+    plain.reserve(text.size());
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const char next = at + 1 < text.size() ? text[at + 1] : '\0';
+        const bool escape = text[at] == '\\' && (next == 'n' || next == 'r' || next == '/' || next == '\\');
+        if (!escape) {
+            plain += text[at];
+        } else if (next != '\\') {  // of two backslashes the second begins the escape
+            plain += next == '/' ? '/' : '\n';
+            ++at;
+        }
+    }
+    return plain;
+}
+
+bool holds_certificate(std::string_view label)
+{
+    return label == "CERTIFICATE" || label == "X509 CERTIFICATE";
+}
+
+// Every certificate between its marks; blocks of another kind are passed over.
+policy::result<std::vector<std::string>> from_pem(std::string_view text)
+{
+    std::vector<std::string> pieces;
+    std::string others;
+    for (auto at = text.find(begin_mark); at != std::string_view::npos; at = text.find(begin_mark, at)) {
+        at += begin_mark.size();
+        const auto label_end = text.find(dashes, at);
+        if (label_end == std::string_view::npos) return unusable("the certificate's text is cut off");
+        const std::string_view label = text.substr(at, label_end - at);
+        at = label_end + dashes.size();
+        const auto end = text.find(end_mark, at);
+        if (end == std::string_view::npos) return unusable("the certificate's text is cut off");
+        if (holds_certificate(label)) {
+            auto der = base64_decode(text.substr(at, end - at));
+            if (!der) return unusable("the certificate's PEM text is damaged (not base64)");
+            pieces.push_back(std::move(*der));
+        } else if (label == "PKCS7" || label == "CMS") {
+            return unusable("a PKCS#7 bundle was sent where a certificate was expected (PEM or DER)");
+        } else if (others.empty()) {
+            others = label.substr(0, 40);
+        }
+        at = end;
+    }
+    if (pieces.empty()) return unusable("no certificate in the PEM text, but \"" + others + "\"");
+    return pieces;
+}
+
+// Encoded parts in a row, each with its own padding.
+std::optional<std::string> from_base64(std::string_view text)
+{
+    std::string bytes;
+    while (!text.empty()) {
+        const auto padding = text.find('=');
+        const auto end =
+            padding == std::string_view::npos ? padding : text.find_first_not_of("= \r\n\t", padding);
+        const auto part = base64_decode(text.substr(0, end));
+        if (!part) return std::nullopt;
+        bytes += *part;
+        text.remove_prefix(end == std::string_view::npos ? text.size() : end);
+    }
+    return bytes;
+}
+
+// A SEQUENCE with a length in the long form: base64 text cannot begin like this.
+bool begins_as_der(std::string_view bytes)
+{
+    return bytes.size() > 2 && bytes[0] == '\x30' && (static_cast<unsigned char>(bytes[1]) & 0x80) != 0;
+}
+
+policy::result<std::vector<std::string>> unwrap(std::string text, int depth)
+{
+    if (begins_as_der(text)) return std::vector<std::string>{std::move(text)};
+
+    std::string plain = without_escapes(text);
+    if (plain.find(begin_mark) != std::string::npos) return from_pem(plain);
+    if (plain.find_first_not_of(" \r\n\t") == std::string::npos) return unusable("the certificate is empty");
+    auto bytes = depth > 0 ? from_base64(plain) : std::nullopt;
+    if (!bytes) return unusable("the certificate is neither PEM nor base64 of PEM or DER");
+    return unwrap(std::move(*bytes), depth - 1);
+}
+
+// Undoes escapes, PEM and base64, in whatever order they were applied. The pieces may be several certificates
+// in a row, or no certificate at all.
+policy::result<std::vector<std::string>> unwrap_certificates(std::string_view text)
+{
+    if (text.size() > certificate_text_bytes)
+        return unusable("the certificate is larger than " + std::to_string(certificate_text_bytes) +
+                        " bytes");
+    return unwrap(std::string(text), wrappings);
+}
+
+// --- From DER to facts
 
 std::optional<policy::instant> instant_of(const ASN1_TIME* time)
 {
@@ -206,6 +325,84 @@ bool is_pair(std::string_view key_pem, std::string_view certificate_pem)
     const auto key = private_key::from_pem(key_pem);
     const auto chain = read_chain(certificate_pem);
     return key && chain && chain->front().facts.public_key_fingerprint == key->fingerprint();
+}
+
+// --- PKCS#12
+
+namespace {
+
+constexpr int iterations = 10'000;  // what keytool 17 writes
+constexpr int salt_bytes = 16;
+constexpr int without_mac = -1;
+
+openssl::x509_list parse(const std::vector<certificate>& all)
+{
+    openssl::x509_list list(sk_X509_new_null());
+    for (const auto& one : all) {
+        openssl::x509 x = parse(one.der);
+        if (!x || sk_X509_push(list.get(), x.get()) == 0) return nullptr;
+        x.release();  // the list owns it now
+    }
+    return list;
+}
+
+policy::failure unsuitable(std::string what)
+{
+    return {.code = policy::errc::crypto, .context = std::move(what), .kind = policy::retry::after_change};
+}
+
+}  // namespace
+
+policy::result<secret> make_pkcs12(const private_key& key, const certificate_chain& chain,
+                                   const std::string& friendly_name, const secret& password)
+{
+    if (password.empty() || password.view().find('\0') != std::string_view::npos)
+        return unsuitable("the password of the PKCS#12 file is empty or holds a NUL byte");
+    if (chain.leaf.facts.public_key_fingerprint != key.fingerprint())
+        return unsuitable("the certificate for the PKCS#12 file is for another key");
+
+    const openssl::error_queue errors;
+    const openssl::x509 leaf = parse(chain.leaf);
+    const openssl::x509_list rest = parse(chain.rest);
+    if (!leaf || !rest) return errors.failure("cannot read the certificates for the PKCS#12 file");
+
+    // the MAC is set apart, because PKCS12_create leaves its digest to the version of OpenSSL
+    const openssl::pkcs12 file(PKCS12_create(password.c_str(), friendly_name.c_str(), key.native(),
+                                             leaf.get(), rest.get(), NID_aes_256_cbc, NID_aes_256_cbc,
+                                             iterations, without_mac, 0));
+    if (!file ||
+        PKCS12_set_mac(file.get(), password.c_str(), -1, nullptr, salt_bytes, iterations, EVP_sha256()) != 1)
+        return errors.failure("cannot make the PKCS#12 file");
+    std::string der = openssl::to_der<i2d_PKCS12>(file.get());
+    if (der.empty()) return errors.failure("cannot encode the PKCS#12 file");
+    return secret(std::move(der));
+}
+
+bool is_pkcs12_of(std::string_view file, const secret& password, const private_key& key,
+                  const certificate_chain& chain)
+{
+    const openssl::error_queue errors;
+    auto* at = reinterpret_cast<const unsigned char*>(file.data());
+    const openssl::pkcs12 opened(d2i_PKCS12(nullptr, &at, static_cast<long>(file.size())));
+    const auto* end = reinterpret_cast<const unsigned char*>(file.data() + file.size());
+    if (!opened || at != end || password.empty()) return false;
+
+    EVP_PKEY* found_key = nullptr;
+    X509* found_leaf = nullptr;
+    STACK_OF(X509)* found_rest = nullptr;
+    if (PKCS12_parse(opened.get(), password.c_str(), &found_key, &found_leaf, &found_rest) != 1) return false;
+    const openssl::pkey owned_key(found_key);
+    const openssl::x509 owned_leaf(found_leaf);
+    const openssl::x509_list owned_rest(found_rest);
+    if (!found_key || !found_leaf || EVP_PKEY_eq(found_key, key.native()) != 1) return false;
+
+    std::multiset<std::string> expected = {chain.leaf.der};
+    for (const auto& one : chain.rest)
+        expected.insert(one.der);
+    std::multiset<std::string> found = {openssl::to_der<i2d_X509>(found_leaf)};
+    for (int i = 0; found_rest && i < sk_X509_num(found_rest); ++i)
+        found.insert(openssl::to_der<i2d_X509>(sk_X509_value(found_rest, i)));
+    return found == expected;
 }
 
 }  // namespace crypto

@@ -2,9 +2,10 @@
 
 #include "policy/events.hpp"
 #include "policy/naming.hpp"
-#include "policy/reason.hpp"
+#include "policy/result.hpp"
 #include "policy/stored.hpp"
 
+#include <optional>
 #include <string>
 
 // One step for one user (or one exposure), with all it needs: printed by `plan`, performed by `reconcile`.
@@ -62,5 +63,17 @@ attempt attempt_of(action_kind) noexcept;
 // The contract's word (section 4, JSON of `plan`): onboard, create, rotate, adopt, publish, deploy, retire,
 // remove; empty for pure bookkeeping.
 const char* contract_word(const action&) noexcept;
+
+// --- What a person may ask for beside the plan: the steps of `rollback` and `deploy`.
+
+// Returns to the previous certificate; errc::usage when there is none that can be used.
+result<action> roll_back(const stored_user&);
+failure no_way_back(const user_name&);
+
+// True when `rollback` can return to the certificate before the one in use.
+bool can_roll_back(const stored_user&);
+
+// The hooks that have not returned 0 yet; with `force`, of the certificate in use whatever they returned.
+std::optional<action> pending_hooks(const stored_user&, bool force);
 
 }  // namespace policy

@@ -2,8 +2,8 @@
 
 #include "policy/backoff.hpp"
 #include "policy/dates.hpp"
+#include "policy/facts.hpp"
 #include "policy/limits.hpp"
-#include "policy/need.hpp"
 
 #include <array>
 

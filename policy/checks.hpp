@@ -1,7 +1,6 @@
 #pragma once
 
 #include "policy/facts.hpp"
-#include "policy/need.hpp"
 
 #include <vector>
 

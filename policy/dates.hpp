@@ -1,14 +1,19 @@
 #pragma once
 
-#include "policy/time.hpp"
-
+#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
 
-// Instants as text.
+// The one time type of the project: wall clock, whole seconds, UTC. Compared, stored and printed as such,
+// so that a stored instant and a computed one never differ by a fraction.
 
 namespace policy {
+
+using instant = std::chrono::sys_seconds;
+using duration = std::chrono::seconds;
+
+// --- Instants as text.
 
 // ISO 8601, UTC, whole seconds: "2026-11-20T18:39:10Z".
 std::string format_utc(instant);

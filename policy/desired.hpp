@@ -1,6 +1,6 @@
 #pragma once
 
-#include "policy/time.hpp"
+#include "policy/dates.hpp"
 #include "policy/words.hpp"
 
 #include <boost/describe.hpp>

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "policy/desired.hpp"
+#include "policy/naming.hpp"
 #include "policy/observed.hpp"
 #include "policy/plan.hpp"
 #include "policy/stored.hpp"
@@ -10,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 // All that is known of one user at one instant, joined from the three worlds, for the checks to look at.
@@ -106,5 +108,31 @@ finding wait(reason, std::string sentence, std::optional<instant> until);
 
 // Waits for a person.
 finding block(reason, std::string sentence);
+
+// --- Why a user needs a new certificate.
+
+// When a certificate is due (contract section 2). Derived, never drawn: the same inputs give the same
+// instant.
+struct rotation_time {
+    instant at;             // rotate_at = expiry - renew_before - spread
+    bool lead_cut = false;  // renew_before was not smaller than the lifetime: a third of it counts instead
+};
+
+rotation_time rotate_at(const certificate_facts&, const lead& renew_before, const std::string& owner,
+                        const user_name&);
+
+// A new generation of this key (SHA-256 of its public key, hex), as the file wants it now.
+generation describe_generation(const std::string& fingerprint, const desired_exposure&, const desired_user&,
+                               const std::string& instance, const std::string& owner, instant now);
+
+// What the configuration changed since this generation was made, from what to what. It names the user.
+std::optional<std::pair<reason, std::string>> difference(const facts&, const generation&);
+
+// Why the certificate in use (or none) is not enough, with the sentence; nullopt: it is. The file names the
+// user.
+std::optional<std::pair<reason, std::string>> need(const facts&);
+
+// When the certificate in use is due; nullopt without one, or when nobody wants it.
+std::optional<instant> due_at(const facts&);
 
 }  // namespace policy

@@ -2,8 +2,8 @@
 
 #include "policy/dates.hpp"
 #include "policy/events.hpp"
+#include "policy/facts.hpp"
 #include "policy/fingerprint.hpp"
-#include "policy/need.hpp"
 #include "policy/plan.hpp"
 
 #include <algorithm>

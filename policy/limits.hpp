@@ -1,6 +1,6 @@
 #pragma once
 
-#include "policy/time.hpp"
+#include "policy/dates.hpp"
 
 #include <cstddef>
 

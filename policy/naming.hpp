@@ -3,6 +3,7 @@
 #include "policy/desired.hpp"
 
 #include <compare>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -52,5 +53,22 @@ std::optional<marker> find_marker(std::string_view description);
 // True when `shown` is the front of what we sent and still holds a part of our marker: the platform cut it
 // off.
 bool is_cut_off(std::string_view shown, std::string_view sent);
+
+// "1 user", "2 users", "0 users": the one place where a number meets its noun.
+inline std::string count(std::size_t number, const std::string& noun)
+{
+    return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+// The sentence led by whom it is about, unless it names them already.
+inline std::string about(const std::string& whom, const std::string& sentence)
+{
+    return sentence.find(whom) == std::string::npos ? whom + ": " + sentence : sentence;
+}
+
+inline std::string about(const user_name& name, const std::string& sentence)
+{
+    return about(name.text(), sentence);
+}
 
 }  // namespace policy

@@ -1,8 +1,8 @@
 #include "policy/notify.hpp"
 
-#include "policy/about.hpp"
 #include "policy/backoff.hpp"
 #include "policy/dates.hpp"
+#include "policy/naming.hpp"
 #include "policy/plan.hpp"
 
 #include <algorithm>

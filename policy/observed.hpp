@@ -1,7 +1,9 @@
 #pragma once
 
+#include "policy/desired.hpp"
 #include "policy/naming.hpp"
 #include "policy/result.hpp"
+#include "policy/stored.hpp"
 
 #include <map>
 #include <optional>
@@ -66,5 +68,44 @@ struct observed_state {
     std::map<std::string, observed_exposure> exposures;  // by name in the configuration
     std::map<std::string, duration> clock_ahead;  // our clock minus the platform's Date header, by base_url
 };
+
+// --- What a pass asks the platform (contract sections 9 and 10): its own users by id, or the list of all
+// users of the tenant. A pass in which nothing must be found or confirmed costs what is ours, not what the
+// tenant has.
+
+struct inquiry {
+    std::string instance = {};          // the known one; empty: none
+    std::vector<std::string> ids = {};  // of our users that the platform should have
+    bool list = true;                   // by id is not enough
+    bool due = false;                   // it was not fetched lately: when it is, is worth keeping
+    bool others = false;                // of the list, users of other owners are wanted as well
+};
+
+// The list is needed where no instance is known, with more than limits::read_by_id users, once a day, while
+// the outcome of a POST is open, once its late double would show, after a deletion that failed, and when a
+// user is to be removed.
+inquiry inquiry_of(const desired_state&, const desired_exposure&, const stored_state&, instant now);
+
+// When the list is due again after it was fetched: once in 24 h, at a time of day that the owner and the
+// exposure decide, so that a fleet does not fetch it at the same moment.
+instant next_list_after(const std::string& owner, const std::string& exposure, instant fetched);
+
+// --- Whether the unit that a hook restarts or reloads can hold the certificate that was replaced.
+// systemctl's exit code does not say: `try-restart` returns 0 for a unit that failed, and for one that dies
+// right after its start.
+
+// What `systemctl show` says of a unit, as it is printed; all empty: nothing is known.
+struct unit_facts {
+    std::string active_state;   // active, reloading, inactive, failed, activating, deactivating
+    std::string sub_state;      // e.g. running, auto-restart
+    std::string result;         // why it failed, e.g. exit-code
+    std::string invocation_id;  // another with every start
+
+    bool operator==(const unit_facts&) const = default;
+};
+
+// What is wrong with the unit after its hook, as the end of a sentence; none: it was started after the switch
+// (or reloaded, which is its own affair), or is not running and reads the certificate when it is started.
+std::optional<std::string> not_served(const unit_facts& before, const unit_facts& after, bool restarted);
 
 }  // namespace policy

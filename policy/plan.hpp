@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 // Compares what the file wants, what the platform has and what the disk holds, and says what to do next.
@@ -86,5 +87,21 @@ bool is_decommissioned(const stored_state&);
 // Exposures that `observed` lacks were not looked at: only what the disk alone decides is planned for them.
 plan_result plan(const desired_state&, const observed_state&, const stored_state&, instant now,
                  plan_options = {});
+
+// --- A decision as a proof: the facts, the rule that fired, what comes next, what would change it.
+
+struct explanation {
+    user_name name;
+    std::vector<std::pair<std::string, std::string>> facts;  // name and value, in the order to read them
+    reason finding = reason::healthy;
+    std::string sentence;
+    bool blocked = false;
+    std::string next;
+    std::optional<instant> next_at;
+    std::vector<std::string> would_change;
+};
+
+explanation explain(const desired_state&, const observed_state&, const stored_state&, const plan_result&,
+                    const user_name&, instant now);
 
 }  // namespace policy

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "policy/time.hpp"
+#include "policy/dates.hpp"
 #include "policy/words.hpp"
 
 #include <boost/describe.hpp>
@@ -88,3 +88,21 @@ template <class T>
 using result = boost::system::result<T, failure>;
 
 }  // namespace policy
+
+namespace policy::exit_code {
+
+// --- Exit codes (contract section 4); those from 64 on are of sysexits.h.
+
+inline constexpr int done = 0;
+inline constexpr int failed = 1;
+inline constexpr int changes_pending = 2;
+inline constexpr int usage = 64;
+inline constexpr int unreachable = 69;
+inline constexpr int busy = 75;
+inline constexpr int login = 77;
+inline constexpr int configuration = 78;
+
+// That of a verb which ended with this failure.
+int of(errc) noexcept;
+
+}  // namespace policy::exit_code

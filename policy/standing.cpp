@@ -1,10 +1,9 @@
 #include "policy/standing.hpp"
 
-#include "policy/about.hpp"
 #include "policy/checks.hpp"
 #include "policy/dates.hpp"
 #include "policy/facts.hpp"
-#include "policy/need.hpp"
+#include "policy/naming.hpp"
 #include "policy/plan.hpp"
 
 #include <algorithm>

@@ -8,7 +8,9 @@
 #include <array>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
+#include <vector>
 
 // The words of a described enum, derived from its enumerators: one that is a C++ keyword has an underscore at
 // its end
@@ -75,5 +77,9 @@ constexpr std::optional<E> from_word(std::string_view text) noexcept
         if (words_of<E>[i] == text) return values_of<E>[i];
     return std::nullopt;
 }
+
+// The word of `known` that is most like `text`, or "" when none is near (edit distance, at most a third of
+// it): for "did you mean".
+std::string nearest(const std::string& text, const std::vector<std::string>& known);
 
 }  // namespace policy

@@ -1,5 +1,4 @@
-#include "agent/cli/completion.hpp"
-
+#include "agent/cli/options.hpp"
 #include "agent/cli/verbs.hpp"
 #include "agent/service/read_configuration.hpp"
 #include "config/parse.hpp"

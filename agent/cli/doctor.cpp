@@ -9,8 +9,8 @@
 #include "agent/io/url.hpp"
 #include "agent/reconcile/observe.hpp"
 #include "policy/dates.hpp"
-#include "policy/exit_code.hpp"
 #include "policy/limits.hpp"
+#include "policy/result.hpp"
 
 #include <boost/json.hpp>
 

@@ -1,7 +1,7 @@
 #include "agent/cli/doctor.hpp"
 #include "agent/deploy/hooks.hpp"
-#include "agent/disk/ownership.hpp"
-#include "agent/disk/paths.hpp"
+#include "agent/disk/files.hpp"
+#include "agent/disk/state_directory.hpp"
 #include "agent/io/environment.hpp"
 
 #include <array>

@@ -3,11 +3,11 @@
 #include "agent/cli/verbs.hpp"
 #include "agent/reconcile/run.hpp"
 #include "agent/service/forecast_view.hpp"
-#include "policy/about.hpp"
 #include "policy/dates.hpp"
-#include "policy/exit_code.hpp"
 #include "policy/fingerprint.hpp"
 #include "policy/limits.hpp"
+#include "policy/naming.hpp"
+#include "policy/result.hpp"
 
 #include <boost/json.hpp>
 

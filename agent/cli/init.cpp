@@ -1,16 +1,14 @@
 #include "agent/cli/output.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/verbs.hpp"
-#include "agent/disk/atomic_file.hpp"
-#include "agent/disk/ownership.hpp"
-#include "agent/disk/read_file.hpp"
-#include "agent/io/log_format.hpp"
+#include "agent/disk/files.hpp"
+#include "agent/io/log.hpp"
 #include "agent/platform/token_endpoint.hpp"
 #include "agent/service/read_configuration.hpp"
 #include "config/parse.hpp"
 #include "crypto/secret.hpp"
-#include "policy/exit_code.hpp"
 #include "policy/limits.hpp"
+#include "policy/result.hpp"
 
 #include <boost/json.hpp>
 

@@ -1,12 +1,12 @@
 #include "agent/cli/output.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/verbs.hpp"
-#include "agent/disk/read_file.hpp"
+#include "agent/disk/files.hpp"
 #include "agent/platform/authorize.hpp"
 #include "crypto/digest.hpp"
 #include "policy/dates.hpp"
-#include "policy/exit_code.hpp"
 #include "policy/limits.hpp"
+#include "policy/result.hpp"
 
 #include <boost/json.hpp>
 

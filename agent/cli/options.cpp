@@ -1,24 +1,41 @@
 #include "agent/cli/options.hpp"
 
-#include "agent/cli/completion.hpp"
 #include "agent/cli/output.hpp"
 #include "agent/cli/verbs.hpp"
-#include "agent/io/log_format.hpp"
-#include "policy/exit_code.hpp"
-#include "policy/nearest.hpp"
+#include "agent/io/log.hpp"
+#include "crypto/secret.hpp"
+#include "policy/result.hpp"
+#include "policy/words.hpp"
 
 #include <CLI/CLI.hpp>
 
 #include <algorithm>
+#include <csignal>
 #include <exception>
 #include <functional>
 #include <iostream>
 #include <map>
 #include <memory>
 #include <optional>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 
 namespace cli {
 namespace {
+
+// Before anything else in main: no memory of this process, which holds keys and tokens, goes into a core dump
+// or to a debugger of the same user; a closed pipe or a full quota is an error value, not the end.
+void harden_process() noexcept
+{
+    std::signal(SIGPIPE, SIG_IGN);
+    std::signal(SIGXFSZ, SIG_IGN);
+    const rlimit none{.rlim_cur = 0, .rlim_max = 0};
+    ::setrlimit(RLIMIT_CORE, &none);
+    crypto::wipe_memory_freed_by_openssl();
+#ifndef __SANITIZE_ADDRESS__  // whose leak check traces the process itself
+    ::prctl(PR_SET_DUMPABLE, 0);
+#endif
+}
 
 // One verb's words, alive until the verb has run.
 struct session {
@@ -420,6 +437,7 @@ int report_usage(const CLI::App& app, const CLI::ParseError& e)
 
 int main(int argc, char** argv)
 {
+    harden_process();
     session s;
     CLI::App app("Keeps Kafka client certificates of an event exposure service fresh, unattended.",
                  "exposure-agent");

@@ -1,7 +1,7 @@
 #include "agent/cli/output.hpp"
 
 #include "agent/io/environment.hpp"
-#include "agent/io/log_format.hpp"
+#include "agent/io/log.hpp"
 #include "policy/dates.hpp"
 
 #include <boost/json/serialize.hpp>

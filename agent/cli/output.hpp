@@ -1,7 +1,7 @@
 #pragma once
 
 #include "crypto/secret.hpp"
-#include "policy/time.hpp"
+#include "policy/dates.hpp"
 
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>

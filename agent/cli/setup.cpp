@@ -4,17 +4,17 @@
 #include "agent/deploy/spool.hpp"
 #include "agent/disk/state_database.hpp"
 #include "agent/io/environment.hpp"
-#include "agent/io/log_format.hpp"
+#include "agent/io/log.hpp"
 #include "agent/service/control_client.hpp"
 #include "agent/service/notifier.hpp"
 #include "agent/service/operations.hpp"
 #include "agent/service/read_configuration.hpp"
 #include "config/parse.hpp"
 #include "config/values.hpp"
-#include "policy/about.hpp"
-#include "policy/exit_code.hpp"
-#include "policy/nearest.hpp"
+#include "policy/naming.hpp"
+#include "policy/result.hpp"
 #include "policy/standing.hpp"
+#include "policy/words.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>

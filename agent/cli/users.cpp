@@ -2,12 +2,12 @@
 #include "agent/cli/setup.hpp"
 #include "agent/cli/verbs.hpp"
 #include "agent/io/async.hpp"
-#include "agent/io/log_format.hpp"
+#include "agent/io/log.hpp"
 #include "agent/reconcile/observe.hpp"
 #include "crypto/certificate.hpp"
-#include "policy/about.hpp"
 #include "policy/dates.hpp"
-#include "policy/exit_code.hpp"
+#include "policy/naming.hpp"
+#include "policy/result.hpp"
 #include "policy/standing.hpp"
 
 #include <boost/json.hpp>

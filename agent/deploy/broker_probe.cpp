@@ -1,8 +1,7 @@
 #include "agent/deploy/broker_probe.hpp"
 
 #include "agent/deploy/hooks.hpp"
-#include "agent/deploy/programs.hpp"
-#include "agent/io/log_format.hpp"
+#include "agent/io/log.hpp"
 
 #include <boost/json.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/io/awaitable.hpp"
+#include "agent/io/async.hpp"
 #include "agent/io/process.hpp"
 #include "crypto/secret.hpp"
 

@@ -1,8 +1,7 @@
 #include "agent/deploy/spool.hpp"
 
-#include "agent/disk/atomic_file.hpp"
-#include "agent/disk/read_file.hpp"
-#include "agent/io/log_format.hpp"
+#include "agent/disk/files.hpp"
+#include "agent/io/log.hpp"
 #include "crypto/digest.hpp"
 #include "policy/dates.hpp"
 

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "policy/dates.hpp"
 #include "policy/desired.hpp"
 #include "policy/result.hpp"
-#include "policy/time.hpp"
 
 #include <boost/describe.hpp>
 #include <boost/json.hpp>

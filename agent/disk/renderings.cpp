@@ -1,6 +1,6 @@
 #include "agent/disk/renderings.hpp"
 
-#include "crypto/pkcs12.hpp"
+#include "crypto/certificate.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "agent/disk/sqlite.hpp"
 
-#include "agent/disk/errors.hpp"
+#include "agent/disk/directory.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,9 +1,7 @@
 #include "agent/disk/state_database.hpp"
 
-#include "agent/disk/atomic_file.hpp"
 #include "agent/disk/directory.hpp"
-#include "agent/disk/errors.hpp"
-#include "agent/disk/read_file.hpp"
+#include "agent/disk/files.hpp"
 #include "agent/disk/record.hpp"
 #include "agent/io/async.hpp"
 #include "agent/io/crash_point.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "agent/disk/paths.hpp"
 #include "agent/disk/sqlite.hpp"
+#include "agent/disk/state_directory.hpp"
 #include "agent/disk/store.hpp"
 #include "policy/desired.hpp"
 

@@ -1,22 +1,89 @@
 #pragma once
 
-#include "agent/io/awaitable.hpp"
-#include "agent/io/stop_event.hpp"
+#include "policy/result.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/this_coro.hpp>
 
 #include <chrono>
 #include <cstddef>
 #include <exception>
 #include <functional>
+#include <list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <type_traits>
 #include <utility>
 
-// The ways to start, bound and join work. The only header in which cancellation is spoken of.
+// Every operation that waits is an awaitable of a result. One thread runs the io_context: it is the strand.
 
 namespace io {
+
+template <class T>
+using awaitable = boost::asio::awaitable<T>;
+
+template <class T>
+using task = boost::asio::awaitable<policy::result<T>>;
+
+// --- Events that coroutines of one thread wait for. They are sticky: unlike a cancellation signal, an event
+// that comes while nobody waits is not lost (models: a signal emitted while cancellation is disabled is
+// dropped).
+
+// Set stays set until reset. Outlives those who wait for it. wait() ends early (with the exception that Asio
+// throws into a cancelled coroutine) only under with_deadline or for_each_parallel.
+class async_event {
+public:
+    explicit async_event(boost::asio::any_io_executor);
+
+    bool is_set() const noexcept { return set_; }
+    void set();             // wakes everyone who waits
+    void reset() noexcept;  // a waiter that was not resumed yet waits on
+    awaitable<void> wait();
+
+private:
+    boost::asio::steady_timer timer_;
+    bool set_ = false;
+};
+
+// "Stop, please": requested once, for good. Waits end at once, critical sections run to their end and look.
+class stop_event {
+public:
+    explicit stop_event(boost::asio::any_io_executor);
+
+    bool requested() const noexcept { return event_.is_set(); }
+    void request();
+    awaitable<void> wait() { return event_.wait(); }
+
+    // Calls `then` once when the stop is requested, as long as the subscription lives: for what a wait()
+    // cannot interrupt (a socket, a child). `then` must not touch subscriptions. Not called for a stop that
+    // was requested before: look at requested() first.
+    class subscription {
+    public:
+        subscription(subscription&&) = delete;
+        ~subscription();
+
+    private:
+        friend class stop_event;
+        subscription(stop_event& owner, std::function<void()> then);
+
+        stop_event& owner_;
+        std::list<std::function<void()>>::iterator place_;
+    };
+    [[nodiscard]] subscription on_request(std::function<void()> then);
+
+private:
+    async_event event_;
+    std::list<std::function<void()>> callbacks_;
+};
+
+// The failure of whatever a stop cut short.
+policy::failure stopped();
+
+// --- The ways to start, bound and join work. The only header in which cancellation is spoken of.
 
 namespace detail {
 
@@ -93,5 +160,111 @@ void spawn(boost::asio::any_io_executor, std::string name, awaitable<void>, stop
 // The first exception is thrown then, and keeps those that have not started from starting.
 awaitable<void> for_each_parallel(std::size_t limit, std::size_t count,
                                   std::function<awaitable<void>(std::size_t)> fn);
+
+// --- One at a time among the coroutines of one thread, in the order in which they came.
+
+class async_lock {
+public:
+    explicit async_lock(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
+
+    // Frees the lock when it ends.
+    class holder {
+    public:
+        holder(holder&& other) noexcept : lock_(std::exchange(other.lock_, nullptr)) {}
+        holder& operator=(holder&&) = delete;
+        ~holder()
+        {
+            if (lock_) lock_->free();
+        }
+
+    private:
+        friend class async_lock;
+        explicit holder(async_lock& lock) : lock_(&lock) {}
+
+        async_lock* lock_;
+    };
+
+    awaitable<holder> acquire()
+    {
+        if (std::exchange(taken_, true)) {
+            waiter here(*this);
+            co_await here.turn.wait();
+        }
+        co_return holder(*this);
+    }
+
+private:
+    struct waiter {
+        explicit waiter(async_lock& lock) : turn(lock.executor_), queue(lock.waiting_)
+        {
+            queue.push_back(this);
+        }
+        ~waiter() { queue.remove(this); }  // cancelled: nobody's turn is lost
+        waiter(const waiter&) = delete;
+
+        async_event turn;
+        std::list<waiter*>& queue;
+    };
+
+    // Handed to the first who waits: nobody who comes later is faster.
+    void free()
+    {
+        if (waiting_.empty()) {
+            taken_ = false;
+            return;
+        }
+        auto* next = waiting_.front();
+        waiting_.pop_front();
+        next->turn.set();
+    }
+
+    boost::asio::any_io_executor executor_;
+    bool taken_ = false;
+    std::list<waiter*> waiting_;
+};
+
+// --- Many want the same thing at once, one fetches it: fifty calls that get a 401 make one refresh.
+
+// T is copied to everyone who waits (void, or a shared_ptr for what cannot be copied).
+template <class T>
+class single_flight {
+public:
+    // Joins the flight under way, or starts one with `start`. The flight belongs to nobody who waits: it runs
+    // to its end even when all of them are cancelled. The flight's own exception reaches all of them.
+    task<T> run(std::function<task<T>()> start)
+    {
+        auto flight = current_->lock();
+        if (!flight) {
+            const auto executor = co_await boost::asio::this_coro::executor;
+            flight = std::make_shared<shared>(executor);
+            *current_ = flight;
+            boost::asio::co_spawn(
+                executor,
+                [flight, start = std::move(start)] {
+                    return detail::keep(start(), flight->answer, flight->error);
+                },
+                [flight, current = current_](std::exception_ptr error) {
+                    if (error) flight->error = error;
+                    current->reset();
+                    flight->landed.set();
+                });
+        }
+        co_await flight->landed.wait();
+        if (flight->error) std::rethrow_exception(flight->error);
+        co_return *flight->answer;
+    }
+
+private:
+    struct shared {
+        explicit shared(boost::asio::any_io_executor executor) : landed(std::move(executor)) {}
+
+        async_event landed;
+        std::optional<policy::result<T>> answer;
+        std::exception_ptr error;
+    };
+
+    // Shared with the flight, which may outlive this.
+    std::shared_ptr<std::weak_ptr<shared>> current_ = std::make_shared<std::weak_ptr<shared>>();
+};
 
 }  // namespace io

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/io/awaitable.hpp"
+#include "agent/io/async.hpp"
 
 #include <chrono>
 
@@ -19,6 +19,19 @@ public:
 
     // Waits that long by the monotonic clock; errc::stopping as soon as a stop is requested.
     virtual task<void> sleep_for(std::chrono::milliseconds) = 0;
+};
+
+// The clock of the machine. Sleeps end when the stop is requested; they do not advance while the machine is
+// suspended, so whoever waits for an instant sleeps in slices (policy::limits::wake_cap) and looks again.
+class real_clock final : public clock {
+public:
+    explicit real_clock(stop_event& stop) : stop_(stop) {}
+
+    policy::instant now() const override;
+    task<void> sleep_for(std::chrono::milliseconds) override;
+
+private:
+    stop_event& stop_;
 };
 
 }  // namespace io

@@ -1,8 +1,8 @@
 #include "agent/io/http_client.hpp"
 
-#include "agent/io/async_lock.hpp"
+#include "agent/io/async.hpp"
 #include "agent/io/crash_point.hpp"
-#include "agent/io/http_message.hpp"
+#include "agent/io/http_connection.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "agent/io/async.hpp"
 #include "agent/io/http.hpp"
 #include "agent/io/proxy.hpp"
-#include "agent/io/stop_event.hpp"
 #include "policy/desired.hpp"
 
 #include <functional>

@@ -1,15 +1,229 @@
 #include "agent/io/log.hpp"
 
-#include "agent/io/libsystemd.hpp"
-#include "agent/io/log_format.hpp"
+#include "agent/io/systemd.hpp"
 
+#include <array>
+#include <cctype>
 #include <chrono>
+#include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
 namespace io {
+
+namespace {
+
+struct level_words {
+    std::string_view word;
+    std::string_view colour;  // ECMA-48 SGR
+    char priority;            // syslog(3)
+};
+
+level_words words_of(severity level)
+{
+    switch (level) {
+        case severity::error:
+            return {"error", "\x1b[1;31m", '3'};
+        case severity::warning:
+            return {"warning", "\x1b[1;33m", '4'};
+        case severity::info:
+            return {"info", "\x1b[32m", '6'};
+        case severity::debug:
+            return {"debug", "\x1b[2m", '7'};
+    }
+    return {"error", "", '3'};
+}
+
+// The length of the UTF-8 sequence that starts here (RFC 3629, table in section 4), 0 when there is none.
+std::size_t sequence_length(std::string_view text)
+{
+    const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(i < text.size() ? text[i] : 0); };
+    const auto tail = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
+    const auto first = byte(0);
+    if (first < 0x80) return 1;
+    if (first >= 0xc2 && first <= 0xdf) return tail(1) ? 2 : 0;
+    if (first >= 0xe0 && first <= 0xef) {
+        const bool shortest = first != 0xe0 || byte(1) >= 0xa0;
+        const bool no_surrogate = first != 0xed || byte(1) <= 0x9f;
+        return tail(1) && tail(2) && shortest && no_surrogate ? 3 : 0;
+    }
+    if (first >= 0xf0 && first <= 0xf4) {
+        const bool shortest = first != 0xf0 || byte(1) >= 0x90;
+        const bool in_range = first != 0xf4 || byte(1) <= 0x8f;
+        return tail(1) && tail(2) && tail(3) && shortest && in_range ? 4 : 0;
+    }
+    return 0;
+}
+
+bool is_control(std::string_view sequence)
+{
+    const auto first = static_cast<std::uint8_t>(sequence[0]);
+    if (sequence.size() == 1) return first < 0x20 || first == 0x7f;
+    const auto second = static_cast<std::uint8_t>(sequence[1]);
+    const auto third = static_cast<std::uint8_t>(sequence.size() > 2 ? sequence[2] : 0);
+    if (first == 0xc2) return second < 0xa0;   // C1 (U+0080 to U+009F) controls some terminals as well
+    if (first == 0xd8) return second == 0x9c;  // U+061C, and below the others that turn the direction of text
+    if (first != 0xe2) return false;
+    if (second == 0x80) return third == 0x8e || third == 0x8f || (third >= 0xa8 && third <= 0xae);
+    return second == 0x81 && third >= 0xa6 && third <= 0xa9;
+}
+
+void append_escaped(std::string& out, char c)
+{
+    switch (c) {
+        case '\n':
+            out += "\\n";
+            return;
+        case '\r':
+            out += "\\r";
+            return;
+        case '\t':
+            out += "\\t";
+            return;
+        default:
+            break;
+    }
+    constexpr std::string_view digits = "0123456789abcdef";
+    const auto byte = static_cast<std::uint8_t>(c);
+    out += "\\x";
+    out += digits[byte >> 4];
+    out += digits[byte & 15];
+}
+
+std::string timestamp(policy::instant now)
+{
+    const auto days = std::chrono::floor<std::chrono::days>(now);
+    const std::chrono::year_month_day date(days);
+    const std::chrono::hh_mm_ss time(now - days);
+    std::array<char, 32> text{};
+    const int length =
+        std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02dZ",
+                      static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                      static_cast<unsigned>(date.day()), static_cast<int>(time.hours().count()),
+                      static_cast<int>(time.minutes().count()), static_cast<int>(time.seconds().count()));
+    return std::string(text.data(), static_cast<std::size_t>(length));
+}
+
+std::string name_of(const log_subject& subject)
+{
+    if (subject.user.empty()) return subject.exposure;
+    if (subject.exposure.empty()) return subject.user;  // a credential
+    return subject.exposure + "/" + subject.user;
+}
+
+// What follows the level. The sentences of failures name their user themselves: it is not said twice.
+std::string sentence(const log_record& record)
+{
+    std::string text;
+    const auto subject = name_of(record.subject);
+    if (!subject.empty() && record.message.find(subject) == std::string_view::npos)
+        text += printable(subject) + ": ";
+    text += printable(record.message);
+    std::string_view separator = " (";
+    for (const auto& [name, value] : record.fields) {
+        text.append(separator).append(printable(name)).append("=").append(printable(value));
+        separator = ", ";
+    }
+    if (!record.fields.empty()) text += ")";
+    return text;
+}
+
+void append_member(std::string& json, std::string_view name, std::string_view value)
+{
+    const auto quoted = [&json](std::string_view text) {
+        json += '"';
+        for (const char c : printable(text)) {
+            if (c == '"' || c == '\\') json += '\\';
+            json += c;
+        }
+        json += '"';
+    };
+    if (json.size() > 1) json += ',';
+    quoted(name);
+    json += ':';
+    quoted(value);
+}
+
+}  // namespace
+
+std::string printable(std::string_view untrusted)
+{
+    std::string out;
+    out.reserve(untrusted.size());
+    while (!untrusted.empty()) {
+        const auto length = sequence_length(untrusted);
+        const auto sequence = untrusted.substr(0, length == 0 ? 1 : length);
+        if (length != 0 && !is_control(sequence)) {
+            out += sequence;
+        } else {
+            for (const char c : sequence)
+                append_escaped(out, c);
+        }
+        untrusted.remove_prefix(sequence.size());
+    }
+    return out;
+}
+
+std::string text_line(const log_record& record, policy::instant now)
+{
+    return timestamp(now) + " " + terminal_line(record, false);
+}
+
+std::string terminal_line(const log_record& record, bool colour)
+{
+    const auto words = words_of(record.level);
+    std::string line;
+    if (colour) line += words.colour;
+    line += words.word;
+    line += ':';
+    if (colour) line += "\x1b[0m";
+    return line + " " + sentence(record);
+}
+
+std::string prefixed_line(const log_record& record)
+{
+    return std::string("<") + words_of(record.level).priority + ">" + sentence(record);
+}
+
+std::string json_line(const log_record& record, policy::instant now)
+{
+    std::string json = "{";
+    append_member(json, "time", timestamp(now));
+    append_member(json, "level", words_of(record.level).word);
+    if (!record.event.name.empty()) append_member(json, "event", record.event.name);
+    if (!record.subject.exposure.empty()) append_member(json, "exposure", record.subject.exposure);
+    if (!record.subject.user.empty()) append_member(json, "user", record.subject.user);
+    if (!record.subject.generation.empty()) append_member(json, "generation", record.subject.generation);
+    append_member(json, "message", record.message);
+    for (const auto& [name, value] : record.fields)
+        append_member(json, name, value);
+    return json + "}";
+}
+
+std::vector<std::string> journal_fields(const log_record& record)
+{
+    std::vector<std::string> fields;
+    fields.push_back("MESSAGE=" + printable(record.message));
+    fields.push_back(std::string("PRIORITY=") + words_of(record.level).priority);
+    fields.emplace_back("SYSLOG_IDENTIFIER=exposure-agent");
+    if (!record.event.message_id.empty())
+        fields.push_back("MESSAGE_ID=" + std::string(record.event.message_id));
+    if (!record.event.name.empty()) fields.push_back("EXPOSURE_EVENT=" + std::string(record.event.name));
+    if (!record.subject.exposure.empty()) fields.push_back("EXPOSURE=" + record.subject.exposure);
+    if (!record.subject.user.empty()) fields.push_back("EXPOSURE_USER=" + record.subject.user);
+    if (!record.subject.generation.empty())
+        fields.push_back("EXPOSURE_GENERATION=" + record.subject.generation);
+    for (const auto& [name, value] : record.fields) {
+        std::string field = "EXPOSURE_";
+        for (const unsigned char c : name)
+            field += std::isalnum(c) ? static_cast<char>(std::toupper(c)) : '_';
+        fields.push_back(field + "=" + printable(value));
+    }
+    return fields;
+}
 
 namespace {
 

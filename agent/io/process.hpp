@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/io/awaitable.hpp"
+#include "agent/io/async.hpp"
 
 #include <chrono>
 #include <cstddef>
@@ -39,6 +39,23 @@ public:
 
     // Failure only when nothing could be started (errc::hook_failed with errno's text) or on a stop.
     virtual task<process_outcome> run(process_request) = 0;
+};
+
+// --- The real process port: posix_spawn(3), watched through a pidfd.
+
+// The child gets a process group, default signal dispositions and mask, "/" as its directory, descriptors 0
+// to 2 and no other, and only the environment of the request. What it leaves in the background when it exits
+// with 0 is left alone, and its output no longer waited for; after a failure, a timeout or a stop the whole
+// group is ended: SIGTERM where the child still runs, SIGKILL two seconds later and for whatever is left
+// then.
+class process_posix final : public process {
+public:
+    explicit process_posix(stop_event& stop) : stop_(stop) {}
+
+    task<process_outcome> run(process_request) override;
+
+private:
+    stop_event& stop_;
 };
 
 }  // namespace io

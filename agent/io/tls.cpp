@@ -83,8 +83,8 @@ std::string stamp(const std::optional<std::string>& file)
            std::to_string(facts.st_mtim.tv_nsec);
 }
 
-// OpenSSL's own places, and where they hold nothing, the bundles of distributions that keep theirs elsewhere: one
-// program runs on all of them. $SSL_CERT_FILE and $SSL_CERT_DIR stand above both, openssl-env(7).
+// OpenSSL's own places, and where they hold nothing, the bundles of distributions that keep theirs elsewhere:
+// one program runs on all of them. $SSL_CERT_FILE and $SSL_CERT_DIR stand above both, openssl-env(7).
 void trust_system(SSL_CTX* context)
 {
     constexpr std::array bundles{"/etc/pki/tls/certs/ca-bundle.crt",  // Fedora, RHEL

@@ -1,7 +1,7 @@
 #include "agent/platform/api_channel.hpp"
 
-#include "agent/platform/address.hpp"
-#include "agent/platform/status.hpp"
+#include "agent/io/url.hpp"
+#include "agent/platform/response.hpp"
 #include "policy/dates.hpp"
 
 #include <algorithm>
@@ -77,7 +77,7 @@ io::task<io::http_response> api_channel::send(api_call call, unsigned* status)
         co_return answer;
     }
     const std::array hidden = {token->view()};
-    co_return with_advice(failure_of(*answer, call.what, host_of(call.url), clock_.now(), hidden));
+    co_return with_advice(failure_of(*answer, call.what, io::host_of(call.url), clock_.now(), hidden));
 }
 
 io::task<void> api_channel::wait_for_turn(const std::string& host, std::chrono::milliseconds longest)
@@ -120,7 +120,7 @@ void api_channel::note_pace(const std::string& host, const io::http_response& an
 
 io::task<io::http_response> api_channel::exchange_in_turn(const api_call& call, const crypto::secret& token)
 {
-    const auto host = host_of(call.url);
+    const auto host = io::host_of(call.url);
     const auto longest = call.method == "POST" ? longest_post_turn : longest_turn;
     const auto until = clock_.steady() + longest;
     auto turn = co_await wait_for_turn(host, longest);
@@ -137,7 +137,7 @@ io::task<io::http_response> api_channel::exchange_in_turn(const api_call& call, 
 
 io::task<io::http_response> api_channel::exchange(const api_call& call, const crypto::secret& token)
 {
-    const auto host = host_of(call.url);
+    const auto host = io::host_of(call.url);
     const auto sent = clock_.steady();
     io::http_request request{.method = call.method,
                              .url = call.url,
@@ -163,7 +163,7 @@ io::task<io::http_response> api_channel::exchange(const api_call& call, const cr
 
 policy::failure unbelievable(const api_call& call, policy::failure failure)
 {
-    return policy::with_context(call.what + ": the answer of " + host_of(call.url) + " is not believed",
+    return policy::with_context(call.what + ": the answer of " + io::host_of(call.url) + " is not believed",
                                 std::move(failure));
 }
 

@@ -1,7 +1,7 @@
 #include "agent/platform/authorize.hpp"
 
-#include "agent/platform/address.hpp"
-#include "agent/platform/redact.hpp"
+#include "agent/io/url.hpp"
+#include "agent/platform/response.hpp"
 #include "crypto/digest.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -78,8 +78,8 @@ bool looks_like_a_code(std::string_view text)
 
 policy::failure reported(std::string_view error, std::string_view description)
 {
-    std::string words = redact(unescaped(error, true));
-    if (!description.empty()) words += ": " + redact(unescaped(description, true));
+    std::string words = redact(io::unescaped(error, true));
+    if (!description.empty()) words += ": " + redact(io::unescaped(description, true));
     return {.code = policy::errc::refused,
             .context = "the identity provider refused the login: " + words,
             .kind = policy::retry::never};
@@ -104,7 +104,7 @@ bool answers(std::string_view target, std::string_view state)
 {
     const auto fields = fields_of(query_in(target));
     const auto given = fields.find("state");
-    if (given == fields.end() || unescaped(given->second, true) != state) return false;
+    if (given == fields.end() || io::unescaped(given->second, true) != state) return false;
     return fields.contains("code") || fields.contains("error");
 }
 
@@ -127,13 +127,13 @@ std::string authorize_url(const policy::identity_settings& settings, std::string
                           std::string_view challenge)
 {
     auto url = settings.auth_url + "/auth/oauth2/authorize?" +
-               form({{"response_type", "code"},
-                     {"client_id", settings.client_id},
-                     {"redirect_uri", settings.redirect_url}});
-    if (!settings.scope.empty()) url += "&" + form({{"scope", settings.scope}});
-    if (!state.empty()) url += "&" + form({{"state", state}});
+               io::form({{"response_type", "code"},
+                         {"client_id", settings.client_id},
+                         {"redirect_uri", settings.redirect_url}});
+    if (!settings.scope.empty()) url += "&" + io::form({{"scope", settings.scope}});
+    if (!state.empty()) url += "&" + io::form({{"state", state}});
     if (!challenge.empty())
-        url += "&" + form({{"code_challenge", challenge}, {"code_challenge_method", "S256"}});
+        url += "&" + io::form({{"code_challenge", challenge}, {"code_challenge_method", "S256"}});
     return url;
 }
 
@@ -147,11 +147,11 @@ policy::result<redirected> parse_redirected(std::string_view text)
     auto fields = fields_of(query);
     if (bare) fields["code"] = text;
     if (!fields["error"].empty()) return reported(fields["error"], fields["error_description"]);
-    auto code = unescaped(fields["code"], false);
+    auto code = io::unescaped(fields["code"], false);
     if (!looks_like_a_code(code)) return no_code("there is no authorization code in it");
     return redirected{.code = crypto::secret(std::move(code)),
-                      .state = unescaped(fields["state"], true),
-                      .userstore = unescaped(fields["userstore"], true)};
+                      .state = io::unescaped(fields["state"], true),
+                      .userstore = io::unescaped(fields["userstore"], true)};
 }
 
 policy::result<void> check_state(const redirected& redirected, std::string_view sent)

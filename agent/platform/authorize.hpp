@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/io/awaitable.hpp"
+#include "agent/io/async.hpp"
 #include "crypto/secret.hpp"
 #include "policy/desired.hpp"
 #include "policy/result.hpp"

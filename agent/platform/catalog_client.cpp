@@ -1,11 +1,9 @@
 #include "agent/platform/catalog_client.hpp"
 
-#include "agent/platform/address.hpp"
+#include "agent/io/url.hpp"
 #include "agent/platform/json.hpp"
-#include "agent/platform/redact.hpp"
-#include "agent/platform/status.hpp"
-#include "agent/platform/wiping_storage.hpp"
-#include "policy/nearest.hpp"
+#include "agent/platform/response.hpp"
+#include "policy/words.hpp"
 
 #include <boost/json.hpp>
 
@@ -244,7 +242,7 @@ std::string path_of(const std::string& head, std::string_view id, const std::str
                     std::string_view second, const std::string& tail)
 {
     if (id.empty() || second.empty()) return {};
-    return consumer + head + escaped(id) + middle + escaped(second) + tail;
+    return consumer + head + io::escaped(id) + middle + io::escaped(second) + tail;
 }
 
 std::string item_path(std::string_view item, const std::string& what, std::string_view business_group)
@@ -338,7 +336,7 @@ io::task<request_state> catalog_client::show(std::string request_id)
     const api_call call{.what = what,
                         .operation = "catalog_show",
                         .method = "GET",
-                        .url = base_url_ + consumer + "/requests/" + escaped(request_id)};
+                        .url = base_url_ + consumer + "/requests/" + io::escaped(request_id)};
     const auto answer = co_await channel_.send(call);
     if (!answer) co_return answer.error();
     auto state = read_request_state(answer->body);

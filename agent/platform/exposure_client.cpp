@@ -1,8 +1,8 @@
 #include "agent/platform/exposure_client.hpp"
 
-#include "agent/platform/address.hpp"
+#include "agent/io/url.hpp"
 #include "agent/platform/json.hpp"
-#include "agent/platform/status.hpp"
+#include "agent/platform/response.hpp"
 #include "policy/dates.hpp"
 #include "policy/limits.hpp"
 
@@ -133,10 +133,10 @@ void add_group(json::object& body, policy::group_fields fields, const policy::bu
 // {base_url}/api/v1/tenants/{tenant}/instances[/...]. An empty id would name the collection: a bug of ours.
 std::string url_of(const exposure_address& exposure, std::initializer_list<std::string_view> segments)
 {
-    std::string url = exposure.base_url + "/api/v1/tenants/" + escaped(exposure.tenant) + "/instances";
+    std::string url = exposure.base_url + "/api/v1/tenants/" + io::escaped(exposure.tenant) + "/instances";
     for (const auto segment : segments) {
         if (segment.empty()) throw std::logic_error("an empty id in a path of exposure " + exposure.name);
-        url += "/" + escaped(segment);
+        url += "/" + io::escaped(segment);
     }
     return url;
 }
@@ -433,7 +433,7 @@ io::task<void> exposure_client::delete_user(exposure_address exposure, std::stri
 
 std::optional<policy::duration> exposure_client::clock_ahead(const exposure_address& exposure) const
 {
-    return channel_.clock_ahead(host_of(exposure.base_url));
+    return channel_.clock_ahead(io::host_of(exposure.base_url));
 }
 
 }  // namespace platform

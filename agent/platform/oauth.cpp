@@ -2,7 +2,7 @@
 
 #include "agent/io/async.hpp"
 #include "agent/io/crash_point.hpp"
-#include "agent/platform/redact.hpp"
+#include "agent/platform/response.hpp"
 #include "crypto/digest.hpp"
 #include "policy/dates.hpp"
 

@@ -1,14 +1,12 @@
 #pragma once
 
-#include "agent/io/async_lock.hpp"
+#include "agent/io/async.hpp"
 #include "agent/io/clock.hpp"
 #include "agent/io/http.hpp"
-#include "agent/io/single_flight.hpp"
 #include "agent/platform/access_token.hpp"
 #include "agent/platform/secret_reader.hpp"
 #include "agent/platform/token_endpoint.hpp"
 #include "agent/platform/token_record.hpp"
-#include "agent/platform/token_store.hpp"
 #include "policy/forecast.hpp"
 
 #include <boost/asio/any_io_executor.hpp>

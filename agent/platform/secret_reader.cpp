@@ -1,7 +1,7 @@
 #include "agent/platform/secret_reader.hpp"
 
 #include "agent/io/async.hpp"
-#include "agent/platform/redact.hpp"
+#include "agent/platform/response.hpp"
 #include "policy/limits.hpp"
 
 #include <algorithm>

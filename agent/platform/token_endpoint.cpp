@@ -1,9 +1,8 @@
 #include "agent/platform/token_endpoint.hpp"
 
-#include "agent/platform/address.hpp"
+#include "agent/io/url.hpp"
 #include "agent/platform/json.hpp"
-#include "agent/platform/status.hpp"
-#include "agent/platform/wiping_storage.hpp"
+#include "agent/platform/response.hpp"
 #include "crypto/digest.hpp"
 #include "policy/limits.hpp"
 
@@ -98,8 +97,8 @@ failure describe(const io::http_response& answer, std::string_view what, const s
 
 crypto::secret basic(const client_credentials& client)
 {
-    auto pair = (client.form_encoded ? escaped(client.id) : client.id) + ":";
-    auto word = client.form_encoded ? escaped(client.secret.view()) : std::string(client.secret.view());
+    auto pair = (client.form_encoded ? io::escaped(client.id) : client.id) + ":";
+    auto word = client.form_encoded ? io::escaped(client.secret.view()) : std::string(client.secret.view());
     pair.reserve(pair.size() + word.size());
     pair.append(word);
     crypto::wipe(word);
@@ -199,10 +198,10 @@ io::awaitable<exchange_outcome> token_endpoint::redeem_code(policy::identity_set
                                                             client_credentials client, crypto::secret code,
                                                             crypto::secret verifier)
 {
-    auto text = form({{"grant_type", "authorization_code"},
-                      {"code", code.view()},
-                      {"redirect_uri", settings.redirect_url}});
-    if (!verifier.empty()) text += "&" + form({{"code_verifier", verifier.view()}});
+    auto text = io::form({{"grant_type", "authorization_code"},
+                          {"code", code.view()},
+                          {"redirect_uri", settings.redirect_url}});
+    if (!verifier.empty()) text += "&" + io::form({{"code_verifier", verifier.view()}});
     crypto::secret body(std::move(text));
     return exchange("log in", std::move(settings), std::move(client), std::move(code), std::move(body));
 }
@@ -211,9 +210,9 @@ io::awaitable<exchange_outcome> token_endpoint::refresh(policy::identity_setting
                                                         client_credentials client,
                                                         crypto::secret refresh_token)
 {
-    crypto::secret body(form({{"grant_type", "refresh_token"},
-                              {"refresh_token", refresh_token.view()},
-                              {"redirect_uri", settings.redirect_url}}));
+    crypto::secret body(io::form({{"grant_type", "refresh_token"},
+                                  {"refresh_token", refresh_token.view()},
+                                  {"redirect_uri", settings.redirect_url}}));
     return exchange("refresh the access token", std::move(settings), std::move(client),
                     std::move(refresh_token), std::move(body));
 }
@@ -252,7 +251,7 @@ io::awaitable<exchange_outcome> token_endpoint::post(std::string what, policy::i
         co_return ended(unsent ? exchange_end::unprocessed : exchange_end::unknown,
                         policy::with_context(what, std::move(why)));
     }
-    const auto host = host_of(settings.auth_url);
+    const auto host = io::host_of(settings.auth_url);
     if (!succeeded(*answer)) {
         const std::array hidden = {client.secret.view(), grant.view()};
         co_return judge(*answer, describe(*answer, what, host, clock_.now(), hidden));

@@ -1,7 +1,6 @@
 #include "agent/platform/token_record.hpp"
 
 #include "agent/platform/json.hpp"
-#include "agent/platform/wiping_storage.hpp"
 #include "crypto/digest.hpp"
 #include "policy/dates.hpp"
 

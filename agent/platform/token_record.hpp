@@ -1,8 +1,8 @@
 #pragma once
 
 #include "crypto/secret.hpp"
+#include "policy/dates.hpp"
 #include "policy/result.hpp"
-#include "policy/time.hpp"
 
 #include <boost/describe/enum.hpp>
 
@@ -89,5 +89,30 @@ std::string fingerprint_of(const crypto::secret&);
 // wrote; sentences go on from "FILE: ".
 crypto::secret write_tokens(const token_record&);
 [[nodiscard]] policy::result<token_record> read_tokens(std::string_view text);
+
+// --- Port: where the text of the token record (token_record.hpp) is kept. The calls block: they run on the
+// pool.
+
+struct stored_tokens {
+    crypto::secret text;
+    bool in_place = true;  // false: they are yet to be saved where they belong
+    bool copied = false;   // from another machine's state directory, not taken over: never presented
+};
+
+class token_store {
+public:
+    virtual ~token_store() = default;
+
+    // None: there never was one. errc::disk.
+    [[nodiscard]] virtual policy::result<std::optional<stored_tokens>> load() = 0;
+
+    // On stable storage and readable by us alone when it returns, as a whole or not at all. errc::disk,
+    // disk_full: the sentence says where they are kept instead.
+    [[nodiscard]] virtual policy::result<void> save(const crypto::secret&) = 0;
+
+    // Before a single-use secret is sent: the next save succeeds even if the disk fills up meanwhile.
+    // errc::disk, disk_full.
+    [[nodiscard]] virtual policy::result<void> make_room() = 0;
+};
 
 }  // namespace platform

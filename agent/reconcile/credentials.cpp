@@ -1,12 +1,10 @@
 #include "agent/reconcile/credentials.hpp"
 
-#include "agent/disk/atomic_file.hpp"
-#include "agent/disk/ownership.hpp"
+#include "agent/disk/files.hpp"
 #include "agent/disk/state_database.hpp"
 #include "agent/io/async.hpp"
 #include "agent/io/crash_point.hpp"
 #include "agent/io/log.hpp"
-#include "agent/io/log_events.hpp"
 #include "crypto/digest.hpp"
 #include "policy/backoff.hpp"
 

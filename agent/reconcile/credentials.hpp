@@ -1,7 +1,7 @@
 #pragma once
 
 #include "agent/deploy/hooks.hpp"
-#include "agent/disk/paths.hpp"
+#include "agent/disk/state_directory.hpp"
 #include "agent/disk/store.hpp"
 #include "agent/io/clock.hpp"
 #include "agent/platform/catalog_client.hpp"

@@ -3,16 +3,13 @@
 #include "agent/io/async.hpp"
 #include "agent/io/crash_point.hpp"
 #include "agent/io/log.hpp"
-#include "agent/io/log_events.hpp"
 #include "agent/reconcile/observe.hpp"
 #include "crypto/certificate.hpp"
-#include "crypto/csr.hpp"
 #include "crypto/digest.hpp"
 #include "crypto/key.hpp"
 #include "policy/dates.hpp"
 #include "policy/facts.hpp"
 #include "policy/limits.hpp"
-#include "policy/need.hpp"
 
 #include <algorithm>
 

@@ -1,7 +1,6 @@
 #include "agent/io/async.hpp"
 #include "agent/io/crash_point.hpp"
 #include "agent/io/log.hpp"
-#include "agent/io/log_events.hpp"
 #include "agent/reconcile/execute.hpp"
 #include "agent/reconcile/observe.hpp"
 #include "crypto/certificate.hpp"

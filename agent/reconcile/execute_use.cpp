@@ -1,11 +1,10 @@
 #include "agent/io/async.hpp"
 #include "agent/io/crash_point.hpp"
 #include "agent/io/log.hpp"
-#include "agent/io/log_events.hpp"
 #include "agent/reconcile/execute.hpp"
+#include "policy/action.hpp"
 #include "policy/dates.hpp"
 #include "policy/limits.hpp"
-#include "policy/requests.hpp"
 
 namespace reconcile {
 namespace {

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "agent/reconcile/world.hpp"
-#include "policy/inquiry.hpp"
+#include "policy/observed.hpp"
 
 namespace reconcile {
 

@@ -2,12 +2,11 @@
 
 #include "agent/io/async.hpp"
 #include "agent/io/log.hpp"
-#include "agent/io/log_events.hpp"
 #include "agent/reconcile/observe.hpp"
-#include "policy/about.hpp"
 #include "policy/backoff.hpp"
 #include "policy/fingerprint.hpp"
 #include "policy/limits.hpp"
+#include "policy/naming.hpp"
 
 #include <algorithm>
 

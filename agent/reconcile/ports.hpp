@@ -5,7 +5,7 @@
 #include "agent/disk/publisher.hpp"
 #include "agent/disk/store.hpp"
 #include "agent/io/clock.hpp"
-#include "agent/platform/exposure_api.hpp"
+#include "agent/platform/exposure_client.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 

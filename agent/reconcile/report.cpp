@@ -1,6 +1,6 @@
 #include "agent/reconcile/report.hpp"
 
-#include "policy/exit_code.hpp"
+#include "policy/result.hpp"
 
 #include <algorithm>
 

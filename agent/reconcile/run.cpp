@@ -4,7 +4,7 @@
 #include "agent/io/log.hpp"
 #include "policy/backoff.hpp"
 #include "policy/facts.hpp"
-#include "policy/nearest.hpp"
+#include "policy/words.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,10 +1,9 @@
 #pragma once
 
-#include "agent/disk/lock.hpp"
-#include "agent/disk/paths.hpp"
+#include "agent/disk/state_directory.hpp"
+#include "agent/io/async.hpp"
 #include "agent/io/http.hpp"
 #include "agent/io/process.hpp"
-#include "agent/io/stop_event.hpp"
 #include "agent/platform/access_token.hpp"
 #include "agent/platform/api_channel.hpp"
 #include "agent/reconcile/world.hpp"

@@ -1,6 +1,6 @@
 #include "agent/service/control_client.hpp"
 
-#include "agent/platform/wiping_storage.hpp"
+#include "agent/platform/json.hpp"
 #include "agent/service/web_server.hpp"
 #include "policy/limits.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "agent/disk/paths.hpp"
-#include "agent/io/awaitable.hpp"
+#include "agent/disk/state_directory.hpp"
+#include "agent/io/async.hpp"
 #include "agent/platform/access_token.hpp"
 
 #include <boost/json/object.hpp>

@@ -1,6 +1,6 @@
 #include "agent/service/control_server.hpp"
 
-#include "agent/platform/wiping_storage.hpp"
+#include "agent/platform/json.hpp"
 #include "agent/service/operations.hpp"
 
 #include <boost/json.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/disk/paths.hpp"
+#include "agent/disk/state_directory.hpp"
 #include "agent/service/status_view.hpp"
 
 #include <vector>

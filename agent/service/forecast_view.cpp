@@ -2,10 +2,10 @@
 
 #include "agent/disk/state_database.hpp"
 #include "agent/io/async.hpp"
-#include "agent/io/log_format.hpp"
+#include "agent/io/log.hpp"
 #include "agent/platform/oauth.hpp"
-#include "policy/about.hpp"
 #include "policy/dates.hpp"
+#include "policy/naming.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,10 +1,9 @@
 #include "agent/service/import.hpp"
 
-#include "agent/disk/read_file.hpp"
+#include "agent/disk/files.hpp"
 #include "agent/disk/state_database.hpp"
 #include "agent/io/async.hpp"
 #include "agent/io/log.hpp"
-#include "agent/io/log_events.hpp"
 #include "agent/reconcile/execute.hpp"
 #include "agent/reconcile/observe.hpp"
 #include "crypto/certificate.hpp"

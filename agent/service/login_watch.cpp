@@ -1,10 +1,9 @@
 #include "agent/service/login_watch.hpp"
 
-#include "agent/deploy/programs.hpp"
+#include "agent/deploy/hooks.hpp"
 #include "agent/io/log.hpp"
-#include "agent/io/log_events.hpp"
 #include "agent/platform/oauth.hpp"
-#include "agent/platform/redact.hpp"
+#include "agent/platform/response.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "agent/service/metrics_outlets.hpp"
 
-#include "agent/disk/atomic_file.hpp"
+#include "agent/disk/files.hpp"
 #include "agent/io/async.hpp"
 #include "agent/io/log.hpp"
 #include "config/values.hpp"

@@ -1,12 +1,11 @@
 #include "agent/service/notifier.hpp"
 
-#include "agent/deploy/programs.hpp"
+#include "agent/deploy/hooks.hpp"
 #include "agent/disk/state_database.hpp"
 #include "agent/io/environment.hpp"
 #include "agent/io/log.hpp"
-#include "agent/io/log_events.hpp"
 #include "agent/io/url.hpp"
-#include "agent/platform/redact.hpp"
+#include "agent/platform/response.hpp"
 #include "policy/dates.hpp"
 
 #include <boost/json.hpp>

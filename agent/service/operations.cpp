@@ -3,17 +3,16 @@
 #include "agent/disk/state_database.hpp"
 #include "agent/io/async.hpp"
 #include "agent/io/log.hpp"
-#include "agent/io/log_events.hpp"
 #include "agent/platform/oauth.hpp"
 #include "agent/reconcile/observe.hpp"
 #include "agent/service/import.hpp"
 #include "agent/service/login_watch.hpp"
 #include "agent/service/notifier.hpp"
-#include "policy/about.hpp"
+#include "policy/action.hpp"
 #include "policy/dates.hpp"
-#include "policy/exit_code.hpp"
+#include "policy/naming.hpp"
 #include "policy/plan.hpp"
-#include "policy/requests.hpp"
+#include "policy/result.hpp"
 
 #include <boost/json.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/io/async_lock.hpp"
+#include "agent/io/async.hpp"
 #include "agent/reconcile/credentials.hpp"
 #include "agent/reconcile/run.hpp"
 #include "agent/service/application.hpp"

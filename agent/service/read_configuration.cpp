@@ -1,6 +1,6 @@
 #include "agent/service/read_configuration.hpp"
 
-#include "agent/disk/ownership.hpp"
+#include "agent/disk/files.hpp"
 #include "agent/io/environment.hpp"
 #include "policy/limits.hpp"
 

@@ -1,6 +1,6 @@
 #include "agent/service/status_line.hpp"
 
-#include "policy/about.hpp"
+#include "policy/naming.hpp"
 
 #include <algorithm>
 

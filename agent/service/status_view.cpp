@@ -1,8 +1,8 @@
 #include "agent/service/status_view.hpp"
 
 #include "agent/disk/state_database.hpp"
-#include "policy/about.hpp"
 #include "policy/dates.hpp"
+#include "policy/naming.hpp"
 
 #include <boost/json.hpp>
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/disk/paths.hpp"
+#include "agent/disk/state_directory.hpp"
 #include "agent/platform/access_token.hpp"
 #include "policy/desired.hpp"
 #include "policy/notify.hpp"

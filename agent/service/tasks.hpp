@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/io/stop_event.hpp"
+#include "agent/io/async.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 

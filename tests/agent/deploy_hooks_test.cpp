@@ -1,6 +1,6 @@
 #include "agent/deploy/hooks.hpp"
 #include "agent/disk/directory.hpp"
-#include "agent/io/process_posix.hpp"
+#include "agent/io/process.hpp"
 #include "tests/support/recording_process.hpp"
 #include "tests/support/run_coroutine.hpp"
 #include "tests/support/temporary_directory.hpp"

@@ -1,5 +1,4 @@
-#include "agent/disk/atomic_file.hpp"
-#include "agent/disk/read_file.hpp"
+#include "agent/disk/files.hpp"
 #include "tests/agent/disk_support.hpp"
 
 #include <boost/test/data/test_case.hpp>

@@ -1,6 +1,4 @@
 #include "agent/disk/directory.hpp"
-#include "agent/disk/lock.hpp"
-#include "agent/disk/paths.hpp"
 #include "agent/disk/state_directory.hpp"
 #include "tests/agent/disk_support.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/disk/file_publisher.hpp"
+#include "agent/disk/publisher.hpp"
 #include "tests/agent/disk_support.hpp"
 #include "tests/support/test_ca.hpp"
 

@@ -1,5 +1,5 @@
 #include "agent/disk/renderings.hpp"
-#include "crypto/pkcs12.hpp"
+#include "crypto/certificate.hpp"
 #include "tests/agent/disk_publication.hpp"
 
 #include <boost/test/data/test_case.hpp>

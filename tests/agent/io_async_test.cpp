@@ -1,6 +1,5 @@
 #include "agent/io/async.hpp"
-#include "agent/io/real_clock.hpp"
-#include "agent/io/single_flight.hpp"
+#include "agent/io/clock.hpp"
 #include "tests/support/manual_clock.hpp"
 #include "tests/support/run_coroutine.hpp"
 

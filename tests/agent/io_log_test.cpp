@@ -1,7 +1,6 @@
 #include "agent/io/environment.hpp"
-#include "agent/io/log_events.hpp"
-#include "agent/io/log_format.hpp"
-#include "agent/io/notify.hpp"
+#include "agent/io/log.hpp"
+#include "agent/io/systemd.hpp"
 
 #include <boost/test/unit_test.hpp>
 

@@ -1,5 +1,5 @@
 #include "agent/io/async.hpp"
-#include "agent/io/process_posix.hpp"
+#include "agent/io/process.hpp"
 #include "tests/support/run_coroutine.hpp"
 
 #include <boost/asio/post.hpp>

@@ -1,4 +1,4 @@
-#include "agent/platform/external_tokens.hpp"
+#include "agent/platform/access_token.hpp"
 #include "policy/limits.hpp"
 #include "tests/support/oauth_fixture.hpp"
 

@@ -1,6 +1,5 @@
-#include "agent/platform/address.hpp"
-#include "agent/platform/redact.hpp"
-#include "agent/platform/status.hpp"
+#include "agent/io/url.hpp"
+#include "agent/platform/response.hpp"
 #include "policy/dates.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -113,13 +112,13 @@ BOOST_AUTO_TEST_CASE(foreign_text_is_tamed)
 
 BOOST_AUTO_TEST_CASE(parts_of_addresses)
 {
-    BOOST_TEST(platform::escaped("a b/c?d%e\xC3\xA4~-._") == "a%20b%2Fc%3Fd%25e%C3%A4~-._");
-    BOOST_TEST(platform::form({{"a", "1 2"}, {"b", "&="}}) == "a=1%202&b=%26%3D");
-    BOOST_TEST(platform::unescaped("a%20b+c%zz%4", true) == "a b c%zz%4");
-    BOOST_TEST(platform::unescaped("a+b%2B", false) == "a+b+");
-    BOOST_TEST(platform::host_of("https://les.example.com:8443/api/v1") == "les.example.com:8443");
-    BOOST_TEST(platform::host_of("https://user:pw@les.example.com?x") == "les.example.com");
-    BOOST_TEST(platform::host_of("/relative") == "");
+    BOOST_TEST(io::escaped("a b/c?d%e\xC3\xA4~-._") == "a%20b%2Fc%3Fd%25e%C3%A4~-._");
+    BOOST_TEST(io::form({{"a", "1 2"}, {"b", "&="}}) == "a=1%202&b=%26%3D");
+    BOOST_TEST(io::unescaped("a%20b+c%zz%4", true) == "a b c%zz%4");
+    BOOST_TEST(io::unescaped("a+b%2B", false) == "a+b+");
+    BOOST_TEST(io::host_of("https://les.example.com:8443/api/v1") == "les.example.com:8443");
+    BOOST_TEST(io::host_of("https://user:pw@les.example.com?x") == "les.example.com");
+    BOOST_TEST(io::host_of("/relative") == "");
 }
 
 BOOST_AUTO_TEST_SUITE_END()

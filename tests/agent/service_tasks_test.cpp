@@ -1,4 +1,4 @@
-#include "agent/io/async_lock.hpp"
+#include "agent/io/async.hpp"
 #include "agent/service/tasks.hpp"
 
 #include <boost/asio/co_spawn.hpp>

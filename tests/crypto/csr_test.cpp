@@ -1,6 +1,5 @@
-#include "crypto/csr.hpp"
-
 #include "crypto/digest.hpp"
+#include "crypto/key.hpp"
 #include "crypto/openssl.hpp"
 
 #include <boost/test/data/test_case.hpp>

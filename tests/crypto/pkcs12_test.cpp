@@ -1,5 +1,4 @@
-#include "crypto/pkcs12.hpp"
-
+#include "crypto/certificate.hpp"
 #include "tests/support/test_ca.hpp"
 
 #include <boost/test/data/test_case.hpp>

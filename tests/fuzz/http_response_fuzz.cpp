@@ -1,4 +1,4 @@
-#include "agent/io/http_message.hpp"
+#include "agent/io/http_connection.hpp"
 
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>

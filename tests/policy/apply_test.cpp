@@ -1,5 +1,5 @@
+#include "policy/action.hpp"
 #include "policy/events.hpp"
-#include "policy/requests.hpp"
 #include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>

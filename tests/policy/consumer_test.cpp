@@ -1,4 +1,4 @@
-#include "policy/consumer.hpp"
+#include "policy/observed.hpp"
 
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>

@@ -1,5 +1,4 @@
-#include "policy/explain.hpp"
-
+#include "policy/plan.hpp"
 #include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>

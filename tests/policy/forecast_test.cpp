@@ -1,6 +1,6 @@
 #include "policy/forecast.hpp"
 
-#include "policy/need.hpp"
+#include "policy/facts.hpp"
 #include "policy/plan.hpp"
 #include "tests/support/policy_world.hpp"
 

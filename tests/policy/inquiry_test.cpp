@@ -1,6 +1,5 @@
-#include "policy/inquiry.hpp"
-
 #include "policy/limits.hpp"
+#include "policy/observed.hpp"
 #include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,4 @@
-#include "policy/nearest.hpp"
+#include "policy/words.hpp"
 
 #include <boost/test/unit_test.hpp>
 

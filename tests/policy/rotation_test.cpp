@@ -1,5 +1,5 @@
+#include "policy/facts.hpp"
 #include "policy/limits.hpp"
-#include "policy/need.hpp"
 
 #include <boost/test/unit_test.hpp>
 

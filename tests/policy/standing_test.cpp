@@ -1,6 +1,6 @@
 #include "policy/standing.hpp"
 
-#include "policy/need.hpp"
+#include "policy/facts.hpp"
 #include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>

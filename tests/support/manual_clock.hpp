@@ -1,7 +1,7 @@
 #pragma once
 
+#include "agent/io/async.hpp"
 #include "agent/io/clock.hpp"
-#include "agent/io/stop_event.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/this_coro.hpp>

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/io/awaitable.hpp"
+#include "agent/io/async.hpp"
 #include "tests/support/manual_clock.hpp"
 
 #include <boost/asio/co_spawn.hpp>

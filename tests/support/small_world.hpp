@@ -2,7 +2,6 @@
 
 #include "agent/reconcile/run.hpp"
 #include "crypto/certificate.hpp"
-#include "crypto/csr.hpp"
 #include "crypto/digest.hpp"
 #include "crypto/key.hpp"
 #include "manual_clock.hpp"

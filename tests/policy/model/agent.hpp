@@ -1,7 +1,7 @@
 #pragma once
 
 #include "policy/events.hpp"
-#include "policy/inquiry.hpp"
+#include "policy/observed.hpp"
 #include "policy/plan.hpp"
 #include "tests/policy/model/cloud.hpp"
 #include "tests/policy/model/laws.hpp"

@@ -1,7 +1,7 @@
+#include "policy/action.hpp"
 #include "policy/backoff.hpp"
 #include "policy/facts.hpp"
 #include "policy/limits.hpp"
-#include "policy/requests.hpp"
 #include "tests/policy/model/agent.hpp"
 #include "tests/support/action_words.hpp"
 

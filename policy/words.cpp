@@ -1,4 +1,4 @@
-#include "policy/nearest.hpp"
+#include "policy/words.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,11 +1,54 @@
-#include "agent/io/notify.hpp"
+#include "agent/io/systemd.hpp"
 
-#include "agent/io/libsystemd.hpp"
-#include "agent/io/log_format.hpp"
+#include "agent/io/log.hpp"
+
+#include <systemd/sd-daemon.h>
+// our own fields are sent; CODE_FILE and the like would name one file always
+#define SD_JOURNAL_SUPPRESS_LOCATION
+#include <systemd/sd-journal.h>
 
 #include <cstdint>
 #include <cstdlib>
 #include <ctime>
+#include <dlfcn.h>
+#include <optional>
+#include <type_traits>
+
+namespace io {
+
+namespace {
+
+static_assert(std::is_same_v<decltype(libsystemd::notify), decltype(&::sd_notify)> &&
+              std::is_same_v<decltype(libsystemd::watchdog_enabled), decltype(&::sd_watchdog_enabled)> &&
+              std::is_same_v<decltype(libsystemd::journal_sendv), decltype(&::sd_journal_sendv)>);
+
+template <class Function>
+bool find(void* library, const char* name, Function& function)
+{
+    function = reinterpret_cast<Function>(::dlsym(library, name));
+    return function != nullptr;
+}
+
+std::optional<libsystemd> load()
+{
+    void* library = ::dlopen("libsystemd.so.0", RTLD_NOW | RTLD_LOCAL);
+    libsystemd functions{};
+    if (!library || !find(library, "sd_notify", functions.notify) ||
+        !find(library, "sd_watchdog_enabled", functions.watchdog_enabled) ||
+        !find(library, "sd_journal_sendv", functions.journal_sendv))
+        return std::nullopt;
+    return functions;
+}
+
+}  // namespace
+
+const libsystemd* load_libsystemd()
+{
+    static const auto functions = load();
+    return functions ? &*functions : nullptr;
+}
+
+}  // namespace io
 
 namespace io::notify {
 

@@ -1,22 +1,172 @@
-#include "agent/disk/atomic_file.hpp"
+#include "agent/disk/files.hpp"
 
-#include "agent/disk/errors.hpp"
-#include "agent/disk/read_file.hpp"
+#include "agent/disk/directory.hpp"
 #include "agent/io/crash_point.hpp"
 
 #include <cerrno>
+#include <charconv>
+#include <cstdint>
 #include <fcntl.h>
+#include <grp.h>
+#include <limits.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace disk {
 namespace {
+
+constexpr std::size_t entry_bytes = 64 << 10;  // of one line of the user or group database
+
+std::optional<std::uint32_t> number(const std::string& text)
+{
+    std::uint32_t value = 0;
+    const auto* end = text.data() + text.size();
+    const auto [stopped, error] = std::from_chars(text.data(), end, value);
+    if (error != std::errc() || stopped != end) return std::nullopt;
+    return value;
+}
+
+policy::failure unknown(const char* what, const std::string& name)
+{
+    return {.code = policy::errc::config,
+            .context = std::string("this host has no ") + what + " \"" + name +
+                       "\": create it, or correct output." + (what[0] == 'u' ? "owner" : "group"),
+            .kind = policy::retry::after_change};
+}
 
 policy::failure cannot(const char* do_what, const std::string& path)
 {
     return from_errno(errno, std::string("cannot ") + do_what + " " + path);
 }
+
+}  // namespace
+
+policy::result<access> access_for(const policy::file_access& wanted)
+{
+    access found{.mode = wanted.mode};
+    std::vector<char> buffer(entry_bytes);
+    if (wanted.owner) {
+        passwd entry{};
+        passwd* user = nullptr;
+        getpwnam_r(wanted.owner->c_str(), &entry, buffer.data(), buffer.size(), &user);
+        if (user != nullptr) found.uid = user->pw_uid;
+        if (user == nullptr) found.uid = number(*wanted.owner);
+        if (!found.uid) return unknown("user", *wanted.owner);
+    }
+    if (wanted.group) {
+        group entry{};
+        group* all = nullptr;
+        getgrnam_r(wanted.group->c_str(), &entry, buffer.data(), buffer.size(), &all);
+        if (all != nullptr) found.gid = all->gr_gid;
+        if (all == nullptr) found.gid = number(*wanted.group);
+        if (!found.gid) return unknown("group", *wanted.group);
+    }
+    return found;
+}
+
+std::string user_text(uid_t uid)
+{
+    std::vector<char> buffer(entry_bytes);
+    passwd entry{};
+    passwd* user = nullptr;
+    getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &user);
+    return user != nullptr ? user->pw_name : "#" + std::to_string(uid);
+}
+
+// --- Reading
+
+namespace {
+
+constexpr int read_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;  // opening a FIFO must not wait
+
+policy::result<std::string> read_all(int fd, std::size_t limit, const std::string& path)
+{
+    struct stat facts;
+    if (fstat(fd, &facts) != 0) return cannot("look at", path);
+    if (!S_ISREG(facts.st_mode)) return foreign(path, "no regular file");
+    const auto too_large = [&] {
+        return policy::failure{.code = policy::errc::disk,
+                               .context = path + " is larger than " + std::to_string(limit) + " bytes",
+                               .kind = policy::retry::after_change};
+    };
+    if (static_cast<std::size_t>(facts.st_size) > limit) return too_large();
+
+    // one allocation, one byte more than expected: a growing string would leave copies of a secret behind
+    std::string content(static_cast<std::size_t>(facts.st_size) + 1, '\0');
+    std::size_t size = 0;
+    while (size < content.size()) {
+        const ssize_t got = read(fd, content.data() + size, content.size() - size);
+        if (got < 0 && errno == EINTR) continue;
+        if (got < 0) return cannot("read", path);
+        if (got == 0) break;
+        size += static_cast<std::size_t>(got);
+    }
+    if (size == content.size())
+        return policy::failure{.code = policy::errc::disk, .context = path + " changed while it was read"};
+    content.resize(size);
+    return content;
+}
+
+policy::result<std::optional<std::string>> read_opened(const descriptor& file, std::size_t limit,
+                                                       const std::string& path)
+{
+    if (!file && errno == ENOENT) return std::optional<std::string>();
+    if (!file && errno == ELOOP) return foreign(path, "a link");
+    if (!file) return cannot("open", path);
+    auto content = read_all(file.get(), limit, path);
+    if (!content) return content.error();
+    return std::optional(std::move(*content));
+}
+
+}  // namespace
+
+policy::result<std::optional<std::string>> read_file(const directory& where, const std::string& name,
+                                                     std::size_t limit)
+{
+    if (!is_plain_name(name)) return foreign(where.path_of(name), "no name of a file in this directory");
+    const descriptor file(openat(where.fd(), name.c_str(), read_flags | O_NOFOLLOW));
+    return read_opened(file, limit, where.path_of(name));
+}
+
+policy::result<std::optional<std::string>> read_file(const std::filesystem::path& path, std::size_t limit)
+{
+    const descriptor file(open(path.c_str(), read_flags));
+    return read_opened(file, limit, path.string());
+}
+
+policy::result<std::string> read_descriptor(int fd, std::size_t limit, const std::string& path)
+{
+    return read_all(fd, limit, path);
+}
+
+policy::result<std::optional<std::string>> read_own_file(const std::filesystem::path& path, std::size_t limit)
+{
+    const descriptor file(open(path.c_str(), read_flags | O_NOFOLLOW));
+    struct stat facts;
+    if (file && (fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_uid != geteuid() ||
+                 facts.st_nlink != 1 || (facts.st_mode & 077) != 0))
+        return std::optional<std::string>();
+    return read_opened(file, limit, path.string());
+}
+
+policy::result<std::optional<std::string>> read_link(const directory& where, const std::string& name)
+{
+    std::string target(PATH_MAX, '\0');
+    const ssize_t size = readlinkat(where.fd(), name.c_str(), target.data(), target.size());
+    if (size < 0 && errno == ENOENT) return std::optional<std::string>();
+    if (size < 0 && errno == EINVAL) return foreign(where.path_of(name), "no link");
+    if (size < 0) return cannot("read the link", where.path_of(name));
+    target.resize(static_cast<std::size_t>(size));
+    return std::optional(std::move(target));
+}
+
+// --- Writing
+
+namespace {
 
 enum class kind { nothing, file, link, other };
 

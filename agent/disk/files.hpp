@@ -2,19 +2,50 @@
 
 #include "agent/disk/directory.hpp"
 #include "crypto/secret.hpp"
+#include "policy/desired.hpp"
 #include "policy/result.hpp"
 
+#include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
-// The one door to writing. Whatever is renamed into place is complete, has its owner and mode, and is on
+namespace disk {
+
+// The configured owner, group and mode as the system's numbers; a name may be a number. Unset stays unset.
+// errc::config: this host has no such user or group.
+[[nodiscard]] policy::result<access> access_for(const policy::file_access&);
+
+// A user's name for people; #UID, as sudo takes it, when the system knows none.
+std::string user_text(uid_t);
+
+// --- Reading, bounded. That something is not there is an answer, not a failure.
+
+// Where the link points; none: there is no such name. errc::foreign_file: it is no link.
+[[nodiscard]] policy::result<std::optional<std::string>> read_link(const directory&, const std::string& name);
+
+// A file of ours; none: there is no such name. errc::foreign_file: a link, or no regular file. errc::disk:
+// larger than the limit.
+[[nodiscard]] policy::result<std::optional<std::string>> read_file(const directory&, const std::string& name,
+                                                                   std::size_t limit);
+
+// The rest of an open regular file; a failure when it is larger than the limit. `path` is for messages.
+[[nodiscard]] policy::result<std::string> read_descriptor(int fd, std::size_t limit, const std::string& path);
+
+// A file that we alone can have written, by its path; none also: another one of this name.
+[[nodiscard]] policy::result<std::optional<std::string>> read_own_file(const std::filesystem::path&,
+                                                                       std::size_t limit);
+
+// Somebody's file, e.g. one that the configuration names; links are followed.
+[[nodiscard]] policy::result<std::optional<std::string>> read_file(const std::filesystem::path&,
+                                                                   std::size_t limit);
+
+// --- The one door to writing. Whatever is renamed into place is complete, has its owner and mode, and is on
 // stable storage; a crash leaves the old or the new, never a part. Failures: errc::disk_full, errc::disk, and
 // errc::foreign_file when something stands there that we did not put there; it is never followed or
 // overwritten.
-
-namespace disk {
 
 // Writes the file, replacing one of ours: temporary file (0600), owner and mode, content, fsync, rename,
 // fsync of the directory.

@@ -1,4 +1,4 @@
-#include "agent/io/real_clock.hpp"
+#include "agent/io/clock.hpp"
 
 #include "agent/io/async.hpp"
 

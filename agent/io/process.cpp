@@ -1,14 +1,26 @@
-#include "agent/io/child.hpp"
+#include "agent/io/process.hpp"
 
+#include "agent/io/async.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/as_tuple.hpp>
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/this_coro.hpp>
+#include <boost/asio/use_awaitable.hpp>
+
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/types.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -17,7 +29,46 @@
 
 namespace io {
 
+namespace asio = boost::asio;
+using namespace std::chrono_literals;
+
 namespace {
+
+// One child process and the three descriptors that lead to it.
+class child {
+public:
+    using descriptor = boost::asio::posix::stream_descriptor;
+
+    // errc::hook_failed with errno's text, and nothing left behind.
+    static policy::result<child> start(boost::asio::any_io_executor, const process_request&);
+
+    child(child&&) noexcept;
+    child& operator=(child&&) = delete;
+    ~child();  // ends the group of a child that was not reaped
+
+    descriptor& exit_event() { return exit_event_; }  // readable once it has exited
+    descriptor& out() { return out_; }
+    descriptor& err() { return err_; }
+
+    bool has_exited() const;
+    void signal_group(int signal) const noexcept;
+
+    struct status {
+        int exit_code = -1;
+        int signal = 0;
+    };
+    // How it ended; looked at while its process id still is its own.
+    status peek() const;
+    void reap() noexcept;
+
+private:
+    child(pid_t pid, descriptor exit_event, descriptor out, descriptor err);
+
+    pid_t pid_;  // and id of its group; -1 once reaped
+    descriptor exit_event_;
+    descriptor out_;
+    descriptor err_;
+};
 
 struct file {
     explicit file(int number) : fd(number) {}
@@ -177,8 +228,6 @@ file exit_event_of(pid_t pid)
     return std::move(ends.read);
 }
 
-}  // namespace
-
 policy::result<child> child::start(boost::asio::any_io_executor executor, const process_request& request)
 {
     if (request.argv.empty() || !request.argv.front().starts_with('/')) return cannot_start(request, ENOENT);
@@ -251,6 +300,121 @@ void child::reap() noexcept
 {
     ::waitpid(pid_, nullptr, WNOHANG);
     pid_ = -1;
+}
+
+// --- Running it to its end
+
+constexpr auto term_grace = 2s;                 // between SIGTERM and SIGKILL
+constexpr auto kill_grace = 5s;                 // for what even SIGKILL does not end at once
+constexpr std::size_t last_words = 1024 << 10;  // read at most after the exit: a child may go on for ever
+constexpr auto use_tuple = asio::as_tuple(asio::use_awaitable);
+
+struct output {
+    std::string& text;
+    std::size_t limit;
+    bool& truncated;
+
+    // Keeps the end: programs say last what went wrong. Twice the limit is held so that not every read moves
+    // it.
+    void add(const char* data, std::size_t size)
+    {
+        text.append(data, size);
+        if (text.size() > 2 * limit) shorten();
+    }
+
+    void shorten()
+    {
+        if (text.size() <= limit) return;
+        text.erase(0, text.size() - limit);
+        truncated = true;
+    }
+};
+
+// To the end of the stream, or of the child: then only what is already in the pipe, because what the child
+// left in the background may keep it open.
+awaitable<void> read_stream(child::descriptor& stream, output to, const bool& exited)
+{
+    std::array<char, 4096> space{};
+    while (!exited) {
+        const auto [error, bytes] = co_await stream.async_read_some(asio::buffer(space), use_tuple);
+        to.add(space.data(), bytes);
+        if (error && error != asio::error::operation_aborted) break;
+    }
+    boost::system::error_code error;
+    stream.non_blocking(true, error);
+    for (std::size_t total = 0; !error && total < last_words;) {
+        const auto bytes = stream.read_some(asio::buffer(space), error);
+        to.add(space.data(), bytes);
+        total += bytes;
+    }
+    to.shorten();
+}
+
+// errc::stopping when a stop is requested before.
+task<void> exit_of(child& process, stop_event& stop)
+{
+    const auto on_stop = stop.on_request([&process] { process.exit_event().cancel(); });
+    while (!process.has_exited()) {
+        if (stop.requested()) co_return stopped();
+        co_await process.exit_event().async_wait(child::descriptor::wait_read, use_tuple);
+    }
+    co_return policy::result<void>();
+}
+
+// SIGTERM, and SIGKILL for those that ignore it.
+awaitable<void> end_group(child& process)
+{
+    stop_event nobody_stops_this(co_await asio::this_coro::executor);
+    process.signal_group(SIGTERM);
+    co_await with_deadline(term_grace, exit_of(process, nobody_stops_this));
+    process.signal_group(SIGKILL);
+    co_await with_deadline(kill_grace, exit_of(process, nobody_stops_this));
+}
+
+// errc::stopping when the child was ended by a stop.
+task<void> watch(child& process, std::chrono::milliseconds limit, stop_event& stop, process_outcome& outcome)
+{
+    const auto exited = co_await with_deadline(limit, exit_of(process, stop));
+    if (!process.has_exited()) {
+        outcome.timed_out = exited.has_error() && exited.error().code == policy::errc::timed_out;
+        co_await end_group(process);
+    }
+    const auto status = process.peek();
+    outcome.exit_code = status.exit_code;
+    outcome.signal = status.signal;
+    if (!outcome.ok()) process.signal_group(SIGKILL);
+    process.reap();
+    if (exited.has_error() && !outcome.timed_out) co_return exited.error();
+    co_return policy::result<void>();
+}
+
+}  // namespace
+
+task<process_outcome> process_posix::run(process_request request)
+{
+    if (stop_.requested()) co_return stopped();
+    const auto executor = co_await asio::this_coro::executor;
+    auto started = child::start(executor, request);
+    if (!started) co_return started.error();
+
+    process_outcome outcome;
+    policy::result<void> watched;
+    bool exited = false;
+    co_await for_each_parallel(3, 3, [&](std::size_t part) -> awaitable<void> {
+        if (part == 1)
+            co_await read_stream(started->out(), {outcome.out, request.output_limit, outcome.truncated},
+                                 exited);
+        if (part == 2)
+            co_await read_stream(started->err(), {outcome.err, request.output_limit, outcome.truncated},
+                                 exited);
+        if (part != 0) co_return;
+        watched = co_await watch(*started, request.timeout, stop_, outcome);
+        exited = true;
+        started->out().cancel();
+        started->err().cancel();
+    });
+    if (!watched && !outcome.ok()) co_return watched.error();
+    co_return outcome;
 }
 
 }  // namespace io

@@ -3,14 +3,23 @@
 #include "agent/io/http.hpp"
 #include "policy/result.hpp"
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
 
-// What an HTTP answer means, in one place. The reference lists 401 only (platform-api section 7): everything
-// else goes by class (failure-modes S3, U9).
+// Foreign text inside our sentences.
 
 namespace platform {
+
+inline constexpr std::size_t shown_length = 300;  // of foreign text in one sentence
+
+// The text on one line, shortened, without control characters; every occurrence of a hidden text, whatever
+// follows "Bearer" or "Basic", and every long run of token characters becomes "[hidden]".
+std::string redact(std::string_view text, std::span<const std::string_view> hidden = {});
+
+// --- What an HTTP answer means, in one place. The reference lists 401 only (platform-api section 7):
+// everything else goes by class (failure-modes S3, U9).
 
 inline bool succeeded(const io::http_response& answer)
 {

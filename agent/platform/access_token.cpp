@@ -1,4 +1,4 @@
-#include "agent/platform/external_tokens.hpp"
+#include "agent/platform/access_token.hpp"
 
 #include "agent/platform/token_endpoint.hpp"
 #include "agent/platform/token_record.hpp"
