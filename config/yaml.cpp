@@ -44,7 +44,7 @@ std::vector<diagnostic> diagnostics::warnings(const std::string& file) const
     return sorted(warnings_, file);
 }
 
-std::vector<diagnostic> diagnostics::sorted(std::vector<finding> all, const std::string& file)
+std::vector<diagnostic> diagnostics::sorted(std::vector<entry> all, const std::string& file)
 {
     std::sort(all.begin(), all.end());
     all.erase(std::unique(all.begin(), all.end()), all.end());

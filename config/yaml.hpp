@@ -42,15 +42,15 @@ public:
     static constexpr std::size_t limit = 1000;
 
 private:
-    struct finding {
+    struct entry {
         place at;
         std::string text;
-        auto operator<=>(const finding&) const = default;
+        auto operator<=>(const entry&) const = default;
     };
-    static std::vector<diagnostic> sorted(std::vector<finding>, const std::string& file);
+    static std::vector<diagnostic> sorted(std::vector<entry>, const std::string& file);
 
-    std::vector<finding> errors_;
-    std::vector<finding> warnings_;
+    std::vector<entry> errors_;
+    std::vector<entry> warnings_;
 };
 
 // The text in quotes for a sentence: control characters escaped, cut when it is long. Not for secrets.

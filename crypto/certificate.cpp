@@ -362,7 +362,7 @@ policy::result<secret> make_pkcs12(const private_key& key, const certificate_cha
         return unsuitable("the certificate for the PKCS#12 file is for another key");
 
     const openssl::error_queue errors;
-    const openssl::x509 leaf = parse(chain.leaf);
+    const openssl::x509 leaf = parse(chain.leaf.der);
     const openssl::x509_list rest = parse(chain.rest);
     if (!leaf || !rest) return errors.failure("cannot read the certificates for the PKCS#12 file");
 

@@ -26,14 +26,14 @@ duration wait_for(int count, const failure& what)
 }
 
 // What waits for a person, or does not any more, where the record does not say so yet.
-template <class Event, class View>
-void add_verdict(std::vector<Event>& found, const std::optional<verdict>& kept, const View& view)
+template <class Event>
+void add_verdict(std::vector<Event>& found, const std::optional<verdict>& kept, const decision& view)
 {
     if (!view.blocked) {
         if (kept) found.emplace_back(event::unblocked{});
         return;
     }
-    const std::string word = word_of(view.finding);
+    const std::string word = word_of(view.why);
     if (!kept || kept->reason != word || kept->sentence != view.sentence)
         found.emplace_back(event::blocked{word, view.sentence});
 }
@@ -110,12 +110,12 @@ std::map<user_name, std::vector<user_event>> observations(const stored_state& st
     return found;
 }
 
-std::vector<user_event> conclusions(const stored_user& user, const outlook& view)
+std::vector<user_event> conclusions(const stored_user& user, const decision& view)
 {
     std::vector<user_event> found;
     if (!user.unreadable.empty()) return found;
     const auto* current = user.find(user.current);
-    const event::recovered over{.step = user.failure && view.finding == reason::healthy,
+    const event::recovered over{.step = user.failure && view.why == reason::healthy,
                                 .hooks = user.deploy_failure && current && current->deployed_at,
                                 .clearing = user.clear_failure && !view.clears};
     if (over.step || over.hooks || over.clearing) found.push_back(over);
@@ -123,7 +123,7 @@ std::vector<user_event> conclusions(const stored_user& user, const outlook& view
     return found;
 }
 
-std::vector<exposure_event> conclusions(const stored_exposure& exposure, const exposure_outlook& view)
+std::vector<exposure_event> conclusions(const stored_exposure& exposure, const decision& view)
 {
     std::vector<exposure_event> found;
     if (exposure.unreadable.empty()) add_verdict(found, exposure.blocked, view);

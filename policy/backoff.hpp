@@ -43,7 +43,7 @@ std::map<user_name, std::vector<user_event>> observations(const stored_state&, c
 
 // What a pass has come to, as the record does not say it yet: failures that are over, and what waits for a
 // person, or does not any more.
-std::vector<user_event> conclusions(const stored_user&, const outlook&);
-std::vector<exposure_event> conclusions(const stored_exposure&, const exposure_outlook&);
+std::vector<user_event> conclusions(const stored_user&, const decision&);
+std::vector<exposure_event> conclusions(const stored_exposure&, const decision&);
 
 }  // namespace policy

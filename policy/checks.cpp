@@ -25,7 +25,7 @@ std::optional<finding> unreadable(const facts& f)
 std::optional<finding> backing_off(const facts& f)
 {
     if (!f.have || f.options.ignore_backoff) return std::nullopt;
-    const auto at = not_before(f.have->failure, f.wanted_print, f.now);
+    const auto at = not_before(f.have->failure, f.wanted_fingerprint, f.now);
     if (!at || *at <= f.now) return std::nullopt;
     auto found = wait(reason::backing_off, f.have->failure->sentence, at);
     found.blocked = f.have->failure->kind != retry::later;
@@ -87,7 +87,7 @@ std::optional<finding> wanted_again(const facts& f)
 std::optional<finding> hooks_pending(const facts& f)
 {
     if (!f.current || f.current->deployed_at) return std::nullopt;
-    const auto at = not_before(f.have->deploy_failure, f.wanted_print, f.now);
+    const auto at = not_before(f.have->deploy_failure, f.wanted_fingerprint, f.now);
     if (at && *at > f.now && !f.options.ignore_backoff) return std::nullopt;
     return act(f, action_kind::deploy, reason::hooks_pending,
                "the certificate is in place, but its hooks have not succeeded yet", f.current);
@@ -459,7 +459,7 @@ std::vector<finding> clearing_up(const facts& f)
 {
     std::vector<finding> found;
     if (!f.want || !f.have || !f.have->unreadable.empty() || !stands_firm(f)) return found;
-    if (const auto at = not_before(f.have->clear_failure, f.wanted_print, f.now);
+    if (const auto at = not_before(f.have->clear_failure, f.wanted_fingerprint, f.now);
         at && *at > f.now && !f.options.ignore_backoff)
         return {wait(reason::backing_off, f.have->clear_failure->sentence, at)};
     for (const auto& g : f.have->generations) {

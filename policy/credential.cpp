@@ -47,16 +47,6 @@ std::string as_json(const std::map<std::string, std::string>& values)
 
 }  // namespace
 
-std::string entry_fingerprint(const desired_credential& c)
-{
-    std::string text = c.resource + '\0' + c.action + '\0' + c.file + '\0' + word_of(c.format);
-    for (const auto& [name, element] : c.elements)
-        text += '\0' + name + '\0' + element;
-    text += '\0' + c.access.owner.value_or("") + '\0' + c.access.group.value_or("") + '\0' +
-            std::to_string(c.access.mode);
-    return stable_print(text);
-}
-
 instant fetch_due_at(const desired_credential& c, const credential_facts& facts)
 {
     const bool changed = facts.wanted != entry_fingerprint(c);

@@ -18,9 +18,6 @@ struct credential_facts {
     std::optional<instant> next_attempt;  // after a failure
 };
 
-// Of everything in the entry that the file's content and place depend on.
-std::string entry_fingerprint(const desired_credential&);
-
 // When it is to be fetched; an instant that has passed: now.
 instant fetch_due_at(const desired_credential&, const credential_facts&);
 

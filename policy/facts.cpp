@@ -11,7 +11,7 @@ namespace policy {
 
 namespace {
 
-exposure_index roster_of(const desired_exposure& exposure, const observed_exposure* seen)
+exposure_index index_of(const desired_exposure& exposure, const observed_exposure* seen)
 {
     exposure_index r{.wanted = &exposure};
     for (const auto& user : exposure.users)
@@ -32,7 +32,7 @@ user_index::user_index(const desired_state& d, const observed_state& o, const st
     for (const auto& exposure : desired.exposures) {
         const auto seen = observed.exposures.find(exposure.name);
         exposures_.emplace(exposure.name,
-                           roster_of(exposure, seen == observed.exposures.end() ? nullptr : &seen->second));
+                           index_of(exposure, seen == observed.exposures.end() ? nullptr : &seen->second));
     }
 }
 
@@ -59,11 +59,11 @@ facts join(const user_index& all, const user_name& name, instant now, plan_optio
             .want = all.wanted(name),
             .owner = all.stored.owner,
             .instance_id = {},
-            .wanted_print = {},
+            .wanted_fingerprint = {},
             .now = now,
             .options = options,
             .leaving = all.stored.leaving ? &*all.stored.leaving : nullptr};
-    if (f.want) f.wanted_print = entry_fingerprint(*f.exposure, *f.want);
+    if (f.want) f.wanted_fingerprint = entry_fingerprint(*f.exposure, *f.want);
     if (const auto have = all.stored.users.find(name); have != all.stored.users.end()) {
         f.have = &have->second;
         f.current = f.have->find(f.have->current);

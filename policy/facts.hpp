@@ -54,8 +54,8 @@ struct facts {
     const generation* current = nullptr;         // the one that `current` names
     const generation* pending = nullptr;         // the one on its way to be it
     std::string owner;
-    std::string instance_id;   // of the exposure, as remembered
-    std::string wanted_print;  // entry_fingerprint, empty when the file does not name the user
+    std::string instance_id;         // of the exposure, as remembered
+    std::string wanted_fingerprint;  // entry_fingerprint, empty when the file does not name the user
     instant now;
     plan_options options;
     const decommission* leaving = nullptr;  // null: this host stays
@@ -68,7 +68,10 @@ struct finding {
     std::optional<policy::action> act;
     std::optional<instant> until;
     bool blocked = false;
-    bool polls = false;  // waits for the platform: look again soon
+    bool polls = false;   // waits for the platform: look again soon
+    bool frozen = false;  // of a guard: nothing at all may change, not even on this host
+
+    bool open() const { return why == reason::healthy; }
 };
 
 facts join(const user_index&, const user_name&, instant now, plan_options);

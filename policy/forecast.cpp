@@ -233,8 +233,8 @@ private:
         const auto* current = user.find(user.current);
         std::string fingerprint;
         while (fingerprint.size() < fingerprint_digits)
-            fingerprint +=
-                stable_print(a.name.text() + (current ? current->fingerprint : "") + std::to_string(++keys_));
+            fingerprint += stable_fingerprint(a.name.text() + (current ? current->fingerprint : "") +
+                                              std::to_string(++keys_));
         const auto fresh =
             describe_generation(fingerprint, *in, *want, stored_.exposures[a.name.exposure].where.instance_id,
                                 stored_.owner, now);
@@ -312,7 +312,7 @@ private:
             entries_.push_back({.at = end,
                                 .name = view.name,
                                 .action = forecast_action::expire,
-                                .reason = word_of(view.finding),
+                                .reason = word_of(view.why),
                                 .sentence = view.sentence});
         }
     }

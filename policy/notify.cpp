@@ -30,13 +30,13 @@ std::string command(const std::string& verb, const std::string& name = "")
 }
 
 // What the login's own case says; what an exposure remembers of it may be older.
-bool is_of_login(std::string_view reason, const login_standing& login)
+bool is_of_login(std::string_view reason, const login_facts& login)
 {
     if (reason == word_of(errc::login_required) || reason == word_of(errc::client_refused)) return true;
     return login.required && (reason == word_of(errc::unauthorized) || reason == word_of(errc::token_source));
 }
 
-void add_login(std::vector<seen_case>& found, const login_standing& login)
+void add_login(std::vector<seen_case>& found, const login_facts& login)
 {
     if (!login.required && !login.failing) return;
     found.push_back({notify_case::login, "login",
@@ -64,7 +64,7 @@ void add_exposures(std::vector<seen_case>& found, const notify_facts& facts)
     }
 }
 
-void add_user(std::vector<seen_case>& found, const standing& s, const notify_facts& facts, instant now)
+void add_user(std::vector<seen_case>& found, const user_status& s, const notify_facts& facts, instant now)
 {
     const auto name = s.name.text();
     const auto exposure = facts.stored.exposures.find(s.name.exposure);
@@ -104,11 +104,11 @@ std::vector<seen_case> cases_of(const notify_facts& facts, instant now)
                          command("takeover")});
     else
         add_exposures(found, facts);
-    for (const auto& s : standings(facts.desired, facts.stored, now))
+    for (const auto& s : statuses(facts.desired, facts.stored, now))
         add_user(found, s, facts, now);
-    if (!facts.mistakes.empty())
+    if (!facts.diagnostics.empty())
         found.push_back({notify_case::configuration, "configuration",
-                         "the edited configuration is not in force: " + facts.mistakes.front(),
+                         "the edited configuration is not in force: " + facts.diagnostics.front(),
                          command("check"), std::nullopt, patience});
     return found;
 }

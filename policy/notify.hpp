@@ -1,6 +1,6 @@
 #pragma once
 
-#include "policy/standing.hpp"
+#include "policy/status.hpp"
 
 #include <boost/describe.hpp>
 
@@ -55,7 +55,7 @@ struct notify_memory {
 };
 BOOST_DESCRIBE_STRUCT(notify_memory, (), (cases, sent, failed, failure, failing_since))
 
-struct login_standing {
+struct login_facts {
     bool required = false;
     bool failing = false;  // it works, but time alone may not keep it working
     std::string sentence;
@@ -66,8 +66,8 @@ struct login_standing {
 struct notify_facts {
     const desired_state& desired;
     const stored_state& stored;
-    login_standing login;
-    std::vector<std::string> mistakes;  // of the edited file; empty: it is in force
+    login_facts login;
+    std::vector<std::string> diagnostics;  // of the edited file; empty: it is in force
 };
 
 struct notify_decision {

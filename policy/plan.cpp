@@ -4,7 +4,7 @@
 #include "policy/checks.hpp"
 #include "policy/dates.hpp"
 #include "policy/facts.hpp"
-#include "policy/gate.hpp"
+#include "policy/guard.hpp"
 
 #include <limits>
 #include <set>
@@ -38,16 +38,19 @@ public:
 private:
     void plan_exposure(const desired_exposure& exposure)
     {
-        const auto g = gate_of(exposure, observed_, stored_, desired_.reconcile.settle, now_, options_);
-        wake(exposure.name, g.until);
-        result_.exposures.push_back({exposure.name, g.why, g.sentence, g.blocked});
-        result_.waits_for_platform |= g.polls && sets_pace(exposure.name);
-        if (g.act) result_.actions.push_back(*g.act);
+        const auto guard = guard_of(exposure, observed_, stored_, desired_.reconcile.settle, now_, options_);
+        wake(exposure.name, guard.until);
+        result_.exposures.push_back({.name = {exposure.name, ""},
+                                     .why = guard.why,
+                                     .sentence = guard.sentence,
+                                     .blocked = guard.blocked});
+        result_.waits_for_platform |= guard.polls && sets_pace(exposure.name);
+        if (guard.act) result_.actions.push_back(*guard.act);
         for (const auto& user : exposure.users)
-            plan_user({exposure.name, user.name}, g);
+            plan_user({exposure.name, user.name}, guard);
         for (const auto& [name, user] : stored_.users)
             if (name.exposure == exposure.name && !all_.wanted(name))
-                plan_user(name, lives_elsewhere(user, exposure) ? guard(user) : g);
+                plan_user(name, lives_elsewhere(user, exposure) ? own_guard(user) : guard);
         collect_unmanaged(exposure);
     }
 
@@ -55,59 +58,66 @@ private:
     void plan_removed_exposures()
     {
         for (const auto& [name, user] : stored_.users)
-            if (!all_.of(name.exposure).wanted) plan_user(name, guard(user));
+            if (!all_.of(name.exposure).wanted) plan_user(name, own_guard(user));
     }
 
-    gate guard(const stored_user& user) const { return guard_of(user, observed_, stored_).value_or(gate{}); }
+    finding own_guard(const stored_user& user) const
+    {
+        return guard_of(user, observed_, stored_).value_or(finding{});
+    }
 
-    void plan_user(const user_name& name, const gate& g)
+    void plan_user(const user_name& name, const finding& guard)
     {
         const auto f = join(all_, name, now_, options_);
         auto step = next_step(f);
-        outlook view{.name = name,
-                     .finding = step.why,
-                     .sentence = step.sentence,
-                     .blocked = step.blocked,
-                     .next = {},
-                     .next_at = step.until};
+        decision view{.name = name,
+                      .why = step.why,
+                      .sentence = step.sentence,
+                      .blocked = step.blocked,
+                      .next = {},
+                      .next_at = step.until};
         if (step.act) {
             view.next = contract_word(*step.act);
-            admit(*step.act, g, view);
+            admit(*step.act, guard, view);
         } else if (view.next_at) {
             wait_for(f, step, view);
         }
-        result_.waits_for_platform |= step.polls && g.open() && sets_pace(name.exposure);
+        result_.waits_for_platform |= step.polls && guard.open() && sets_pace(name.exposure);
         wake(name.exposure, view.next_at);
         // hooks wait beside the user's next step, which they never hold up
-        if (f.have) wake(name.exposure, not_before(f.have->deploy_failure, f.wanted_print, now_));
+        if (f.have) wake(name.exposure, not_before(f.have->deploy_failure, f.wanted_fingerprint, now_));
         auto extras = clearing_up(f);
         view.clears = !extras.empty();
         for (auto& extra : extras) {
             if (extra.why == reason::superseded && extra.until && *extra.until > now_)
-                result_.later.push_back({name, "retire", extra.why, extra.sentence, *extra.until});
-            clear(name.exposure, std::move(extra), g);
+                result_.later.push_back({.name = name,
+                                         .why = extra.why,
+                                         .sentence = extra.sentence,
+                                         .next = "retire",
+                                         .next_at = extra.until});
+            clear(name.exposure, std::move(extra), guard);
         }
         result_.users.push_back(std::move(view));
     }
 
-    // What the gate lets through is done now; what it stops is shown with the gate's reason.
-    void admit(action& act, const gate& g, outlook& view)
+    // What the guard lets through is done now; what it stops is shown with the guard's reason.
+    void admit(action& act, const finding& guard, decision& view)
     {
-        const bool stopped = g.shut || (needs_platform(act.kind) && !g.open()) ||
-                             (act.kind == action_kind::mark_missing && !g.open());
+        const bool stopped = guard.frozen || (needs_platform(act.kind) && !guard.open()) ||
+                             (act.kind == action_kind::mark_missing && !guard.open());
         if (!stopped) {
             view.next_at = now_;
             result_.actions.push_back(act);
             return;
         }
-        view.finding = g.why;
-        view.sentence = g.sentence;
-        view.blocked = g.blocked;
+        view.why = guard.why;
+        view.sentence = guard.sentence;
+        view.blocked = guard.blocked;
         view.next_at = std::nullopt;
     }
 
     // What time alone will bring.
-    void wait_for(const facts& f, const finding& step, outlook& view)
+    void wait_for(const facts& f, const finding& step, decision& view)
     {
         if (step.why == reason::backing_off) {
             auto then = f;
@@ -115,19 +125,26 @@ private:
             if (const auto next = next_step(then); next.act) view.next = contract_word(*next.act);
         } else if (step.why == reason::not_in_file) {
             view.next = "remove";
-            result_.later.push_back({view.name, view.next, step.why, step.sentence, *step.until});
+            result_.later.push_back({.name = view.name,
+                                     .why = step.why,
+                                     .sentence = step.sentence,
+                                     .next = view.next,
+                                     .next_at = step.until});
         } else if (step.why == reason::healthy && !f.want->rotation.paused) {
             view.next = "rotate";
             result_.later.push_back(
-                {view.name, view.next, reason::rotation_due,
-                 "its certificate expires at " + format_utc(f.current->certificate->expiry()), *step.until});
+                {.name = view.name,
+                 .why = reason::rotation_due,
+                 .sentence = "its certificate expires at " + format_utc(f.current->certificate->expiry()),
+                 .next = view.next,
+                 .next_at = step.until});
         }
     }
 
-    void clear(const std::string& exposure, finding extra, const gate& g)
+    void clear(const std::string& exposure, finding extra, const finding& guard)
     {
         wake(exposure, extra.until);
-        if (extra.act && !g.shut && (g.open() || !needs_platform(extra.act->kind)))
+        if (extra.act && !guard.frozen && (guard.open() || !needs_platform(extra.act->kind)))
             result_.actions.push_back(*extra.act);
     }
 
@@ -187,9 +204,9 @@ private:
         });
     }
 
-    void stop_removal(outlook& view, std::size_t removals) const
+    void stop_removal(decision& view, std::size_t removals) const
     {
-        view.finding = reason::deletes_exceeded;
+        view.why = reason::deletes_exceeded;
         view.sentence = "this pass would delete " + std::to_string(removals) +
                         " users, reconcile.max_deletes allows " +
                         std::to_string(desired_.reconcile.max_deletes) +
@@ -331,21 +348,15 @@ std::vector<std::string> changers_of(reason why)
 explanation explain(const desired_state& desired, const observed_state& observed, const stored_state& stored,
                     const plan_result& plan, const user_name& name, instant now)
 {
-    explanation e{.name = name};
+    explanation e{.decision = {.name = name}};
     const auto seen = observed.exposures.find(name.exposure);
     const auto failed = seen == observed.exposures.end() ? std::nullopt : seen->second.error;
     const auto wanted = stored.leaving ? leaving_state(desired) : desired;
     e.facts = facts_of(join(user_index(wanted, observed, stored), name, now, {}), failed);
-    for (const auto& view : plan.users) {
-        if (view.name != name) continue;
-        e.finding = view.finding;
-        e.sentence = view.sentence;
-        e.blocked = view.blocked;
-        e.next = view.next;
-        e.next_at = view.next_at;
-    }
-    e.would_change = changers_of(e.finding);
-    const bool refused = e.finding == reason::unreachable && failed && failed->code == errc::forbidden;
+    if (const auto found = std::ranges::find(plan.users, name, &decision::name); found != plan.users.end())
+        e.decision = *found;
+    e.would_change = changers_of(e.decision.why);
+    const bool refused = e.decision.why == reason::unreachable && failed && failed->code == errc::forbidden;
     if (refused)
         e.would_change = {
             "the service user gets the role on the platform, and logs in again: "

@@ -23,26 +23,18 @@ struct plan_options {
     std::string_view pace_of;     // the exposure that wake_at and waits_for_platform are about; empty: all
 };
 
-// Where one user stands and why: what `explain` shows and `status` keeps.
-struct outlook {
+// What was decided about a user, or (its name empty) about a whole exposure: what `explain` shows, `plan`
+// lists and `status` keeps.
+struct decision {
     user_name name;
-    reason finding = reason::healthy;
-    std::string sentence;
-    bool blocked = false;            // waits for a person; the sentence says for what
-    std::string next;                // what happens next, a contract word; empty: nothing
-    std::optional<instant> next_at;  // and when
-    bool clears = false;             // something is to be cleared up beside it, now or later
+    reason why = reason::healthy;
+    std::string sentence = {};
+    bool blocked = false;                           // waits for a person; the sentence says for what
+    std::string next = {};                          // what happens next, a contract word; empty: nothing
+    std::optional<instant> next_at = std::nullopt;  // and when
+    bool clears = false;                            // something is to be cleared up beside it, now or later
 
-    bool operator==(const outlook&) const = default;
-};
-
-struct exposure_outlook {
-    std::string exposure;
-    reason finding = reason::healthy;  // healthy: its instance is READY, and known
-    std::string sentence;
-    bool blocked = false;
-
-    bool operator==(const exposure_outlook&) const = default;
+    bool operator==(const decision&) const = default;
 };
 
 // A remote user that is not (or no longer) of a generation that we hold.
@@ -56,23 +48,12 @@ struct unmanaged_user {
     bool operator==(const unmanaged_user&) const = default;
 };
 
-// A step that is decided already and waits for its time.
-struct later_step {
-    user_name name;
-    std::string action;  // the contract's word: rotate, retire, remove
-    reason why = reason::healthy;
-    std::string sentence;
-    instant at;
-
-    bool operator==(const later_step&) const = default;
-};
-
 struct plan_result {
     std::vector<action> actions;  // in the order to perform them; for one user, one step and its clearing up
-    std::vector<outlook> users;
-    std::vector<exposure_outlook> exposures;
+    std::vector<decision> users;
+    std::vector<decision> exposures;
     std::vector<unmanaged_user> unmanaged;
-    std::vector<later_step> later;    // rotations and deletions to come
+    std::vector<decision> later;      // rotations and deletions to come, each with its step and time
     bool waits_for_platform = false;  // something is IN PROGRESS: look again soon
     instant wake_at;                  // when the plan would change by time alone, at most an interval away
 };
@@ -88,16 +69,11 @@ bool is_decommissioned(const stored_state&);
 plan_result plan(const desired_state&, const observed_state&, const stored_state&, instant now,
                  plan_options = {});
 
-// --- A decision as a proof: the facts, the rule that fired, what comes next, what would change it.
+// --- A decision with its evidence: the facts, the rule that fired, what comes next, what would change it.
 
 struct explanation {
-    user_name name;
+    policy::decision decision;
     std::vector<std::pair<std::string, std::string>> facts;  // name and value, in the order to read them
-    reason finding = reason::healthy;
-    std::string sentence;
-    bool blocked = false;
-    std::string next;
-    std::optional<instant> next_at;
     std::vector<std::string> would_change;
 };
 

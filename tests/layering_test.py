@@ -45,7 +45,7 @@ LIBRARIES = {
 }
 # Boost that does no I/O, which is all that the rooms of values and functions may use; policy has nothing but it and
 # the standard library.
-PURE_BOOST = ("boost/describe", "boost/mp11", "boost/system/", "boost/json", "boost/url")
+PURE_BOOST = ("boost/describe", "boost/mp11", "boost/pfr", "boost/system/", "boost/json", "boost/url")
 PURE = {"policy", "config", "crypto"}
 
 AWAITABLE_OR = "agent/io/async"  # the one place that combines awaitables with ||

@@ -285,16 +285,16 @@ io::awaitable<void> check_broker(service::application& app, policy::desired_expo
                             key ? certificate.error().context : key.error().context, ""});
             continue;
         }
-        deploy::proof_request request{.exposure = exposure.name,
-                                      .user = want.name,
-                                      .broker = exposure.broker,
-                                      .broker_ca_file = exposure.broker_ca_file,
-                                      .topic = exposure.topic,
-                                      .consumer_group = want.consumer_group,
-                                      .key_pem = std::move(*key),
-                                      .certificate_pem = std::move(*certificate)};
+        deploy::verify_request request{.exposure = exposure.name,
+                                       .user = want.name,
+                                       .broker = exposure.broker,
+                                       .broker_ca_file = exposure.broker_ca_file,
+                                       .topic = exposure.topic,
+                                       .consumer_group = want.consumer_group,
+                                       .key_pem = std::move(*key),
+                                       .certificate_pem = std::move(*certificate)};
         const auto answer = co_await probe.ask(std::move(request));
-        if (answer && answer->verdict == deploy::proof_verdict::accepted)
+        if (answer && answer->verdict == deploy::verify_verdict::accepted)
             into.push_back({name.text() + ": broker", verdict::ok, answer->evidence, ""});
         else
             into.push_back({name.text() + ": broker", verdict::failed,

@@ -164,8 +164,8 @@ std::string calendar(const policy::forecast_result& all, const std::string& owne
     std::map<std::string, int> known;
     for (const auto& e : all.entries) {
         if (is_refresh(e)) continue;
-        auto id = policy::stable_print(owner + '\n' + e.name.text() + '\n' + policy::word_of(e.action) +
-                                       '\n' + policy::format_utc(e.at).substr(0, 10));
+        auto id = policy::stable_fingerprint(owner + '\n' + e.name.text() + '\n' + policy::word_of(e.action) +
+                                             '\n' + policy::format_utc(e.at).substr(0, 10));
         if (const int again = known[id]++; again > 0) id += "-" + std::to_string(again);
         add_line(out, "BEGIN:VEVENT");
         add_line(out, "UID:" + id + "@exposure-agent");

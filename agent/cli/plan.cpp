@@ -81,14 +81,14 @@ namespace {
 
 using boost::json::value;
 
-using credential_outlooks = std::vector<reconcile::credential_outlook>;
+using credential_statuses = std::vector<reconcile::credential_status>;
 
-bool shown(const policy::user_name& name, const std::set<policy::user_name>& only)
+bool selected(const policy::user_name& name, const std::set<policy::user_name>& only)
 {
     return only.empty() || name.user.empty() || only.contains(name);
 }
 
-array to_json(const credential_outlooks& credentials)
+array to_json(const credential_statuses& credentials)
 {
     array all;
     for (const auto& c : credentials)
@@ -100,17 +100,17 @@ array to_json(const credential_outlooks& credentials)
     return all;
 }
 
-object to_json(const reconcile::preview& p, const credential_outlooks& credentials,
+object to_json(const reconcile::preview& p, const credential_statuses& credentials,
                const std::set<policy::user_name>& only)
 {
     array changes;
     for (const auto& change : p.changes)
-        if (shown(change.name, only))
+        if (selected(change.name, only))
             changes.push_back(
                 object{{"exposure", change.name.exposure},
                        {"name", change.name.user.empty() ? value(nullptr) : value(change.name.user)},
-                       {"action", change.action},
-                       {"reason", change.reason},
+                       {"action", change.next},
+                       {"reason", policy::word_of(change.why)},
                        {"sentence", change.sentence}});
     array unmanaged;
     for (const auto& s : p.unmanaged)
@@ -121,20 +121,20 @@ object to_json(const reconcile::preview& p, const credential_outlooks& credentia
                                    {"keyless", s.keyless}});
     array blocked;
     for (const auto& view : p.blocked)
-        if (shown(view.name, only))
+        if (selected(view.name, only))
             blocked.push_back(object{{"exposure", view.name.exposure},
                                      {"name", view.name.user},
-                                     {"reason", policy::word_of(view.finding)},
+                                     {"reason", policy::word_of(view.why)},
                                      {"sentence", view.sentence}});
     array later;
     for (const auto& step : p.later)
-        if (shown(step.name, only))
+        if (selected(step.name, only))
             later.push_back(object{{"exposure", step.name.exposure},
                                    {"name", step.name.user},
-                                   {"action", step.action},
+                                   {"action", step.next},
                                    {"reason", policy::word_of(step.why)},
                                    {"sentence", step.sentence},
-                                   {"at", policy::format_utc(step.at)}});
+                                   {"at", policy::format_utc(*step.next_at)}});
     return {{"schema", "exposure-agent.plan/v1"}, {"changes", std::move(changes)},
             {"unmanaged", std::move(unmanaged)},  {"blocked", std::move(blocked)},
             {"later", std::move(later)},          {"credentials", to_json(credentials)}};
@@ -146,17 +146,17 @@ colour paint_of(const std::string& action)
     return action == "create" || action == "onboard" ? colour::green : colour::yellow;
 }
 
-void print(const reconcile::preview& p, const credential_outlooks& credentials,
+void print(const reconcile::preview& p, const credential_statuses& credentials,
            const std::set<policy::user_name>& only, policy::instant now)
 {
     table changes({"USER", "ACTION", "REASON"});
     for (const auto& change : p.changes)
-        if (shown(change.name, only))
+        if (selected(change.name, only))
             changes.add({{change.name.user.empty() ? change.name.exposure : change.name.text()},
-                         {change.action, paint_of(change.action)},
+                         {change.next, paint_of(change.next)},
                          {change.sentence}});
     for (const auto& view : p.blocked)
-        if (shown(view.name, only))
+        if (selected(view.name, only))
             changes.add({{view.name.text()}, {"blocked", colour::red}, {view.sentence}});
     for (const auto& c : credentials)
         if (c.pending()) changes.add({{"credential " + c.name}, {"fetch", colour::yellow}, {c.sentence}});
@@ -164,11 +164,11 @@ void print(const reconcile::preview& p, const credential_outlooks& credentials,
                                   : changes.text());
     table later({"USER", "ACTION", "IN", "AT", "REASON"});
     for (const auto& step : p.later)
-        if (shown(step.name, only))
+        if (selected(step.name, only))
             later.add({{step.name.text()},
-                       {step.action, paint_of(step.action)},
-                       {policy::format_duration(step.at - now)},
-                       {policy::format_utc(step.at)},
+                       {step.next, paint_of(step.next)},
+                       {policy::format_duration(*step.next_at - now)},
+                       {policy::format_utc(*step.next_at)},
                        {step.sentence}});
     if (!later.empty()) std::cout << "\nLater:\n" << later.text();
     for (const auto& s : p.unmanaged)
@@ -181,6 +181,7 @@ void print(const reconcile::preview& p, const credential_outlooks& credentials,
 
 object to_json(const policy::explanation& e)
 {
+    const auto& decided = e.decision;
     object facts;
     for (const auto& [name, fact] : e.facts)
         facts[name] = fact;
@@ -188,25 +189,28 @@ object to_json(const policy::explanation& e)
     for (const auto& sentence : e.would_change)
         changers.emplace_back(sentence);
     return {{"schema", "exposure-agent.explain/v1"},
-            {"exposure", e.name.exposure},
-            {"name", e.name.user},
+            {"exposure", decided.name.exposure},
+            {"name", decided.name.user},
             {"facts", std::move(facts)},
-            {"finding", policy::word_of(e.finding)},
-            {"reason", e.sentence},
-            {"blocked", e.blocked},
-            {"next", object{{"action", e.next.empty() ? value(nullptr) : value(e.next)},
-                            {"at", e.next_at ? value(policy::format_utc(*e.next_at)) : value(nullptr)}}},
+            {"finding", policy::word_of(decided.why)},
+            {"reason", decided.sentence},
+            {"blocked", decided.blocked},
+            {"next",
+             object{{"action", decided.next.empty() ? value(nullptr) : value(decided.next)},
+                    {"at", decided.next_at ? value(policy::format_utc(*decided.next_at)) : value(nullptr)}}},
             {"would_change", std::move(changers)}};
 }
 
 void print(const policy::explanation& e)
 {
-    std::cout << e.name.text() << "\n\nFacts\n";
+    const auto& decided = e.decision;
+    std::cout << decided.name.text() << "\n\nFacts\n";
     for (const auto& [name, fact] : e.facts)
         std::cout << "  " << name << ": " << io::printable(fact) << "\n";
-    std::cout << "\nRule    " << policy::word_of(e.finding) << "\nReason  " << io::printable(e.sentence)
-              << "\nNext    " << (e.next.empty() ? "no action" : e.next)
-              << (e.next_at ? " at " + policy::format_utc(*e.next_at) : "") << "\n";
+    std::cout << "\nRule    " << policy::word_of(decided.why) << "\nReason  "
+              << io::printable(decided.sentence) << "\nNext    "
+              << (decided.next.empty() ? "no action" : decided.next)
+              << (decided.next_at ? " at " + policy::format_utc(*decided.next_at) : "") << "\n";
     if (!e.would_change.empty()) std::cout << "\nWhat would change this\n";
     for (const auto& sentence : e.would_change)
         std::cout << "  - " << sentence << "\n";
@@ -226,9 +230,9 @@ int plan(const globals& common, const plan_options& options)
         if (auto known = reconcile::check_names(world, *only); !known)
             co_return report_failure(known.error());
         const auto preview = co_await reconcile::look_ahead(world, {.ignore_backoff = true});
-        credential_outlooks credentials;  // with names, `reconcile` leaves them alone
+        credential_statuses credentials;  // with names, `reconcile` leaves them alone
         if (only->empty())
-            credentials = reconcile::look_at_credentials(app.desired(), app.paths(), app.clock().now());
+            credentials = reconcile::credential_statuses_of(app.desired(), app.paths(), app.clock().now());
         for (const auto& [exposure, failed] : preview.unreached)
             report_failure(failed);
         if (common.json)
@@ -239,8 +243,8 @@ int plan(const globals& common, const plan_options& options)
         if (const int code = reconcile::exit_code(preview.reach); code != policy::exit_code::done)
             co_return code;
         const bool pending =
-            std::ranges::any_of(preview.changes, [&](const auto& c) { return shown(c.name, *only); }) ||
-            std::ranges::any_of(credentials, &reconcile::credential_outlook::pending);
+            std::ranges::any_of(preview.changes, [&](const auto& c) { return selected(c.name, *only); }) ||
+            std::ranges::any_of(credentials, &reconcile::credential_status::pending);
         co_return pending&& options.detailed_exitcode ? policy::exit_code::changes_pending
                                                       : policy::exit_code::done;
     });

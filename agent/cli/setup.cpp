@@ -13,7 +13,7 @@
 #include "config/values.hpp"
 #include "policy/naming.hpp"
 #include "policy/result.hpp"
-#include "policy/standing.hpp"
+#include "policy/status.hpp"
 #include "policy/words.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -102,7 +102,7 @@ void say_what_it_waits_for(const policy::desired_state& desired, const boost::js
     const auto* names = arguments.if_contains("names");
     const bool all = !names || !names->is_array() || names->as_array().empty();
     const auto now = std::chrono::floor<policy::duration>(std::chrono::system_clock::now());
-    for (const auto& s : policy::standings(desired, *stored, now)) {
+    for (const auto& s : policy::statuses(desired, *stored, now)) {
         const auto named = [&](const auto& name) { return name == boost::json::value(s.name.text()); };
         if (!all && std::ranges::none_of(names->as_array(), named)) continue;
         const bool in_use = s.state == policy::user_state::valid || s.state == policy::user_state::removing;

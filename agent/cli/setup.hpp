@@ -6,7 +6,7 @@
 #include "policy/desired.hpp"
 #include "policy/naming.hpp"
 #include "policy/result.hpp"
-#include "policy/standing.hpp"
+#include "policy/status.hpp"
 
 #include <boost/json/object.hpp>
 

@@ -36,17 +36,17 @@ colour paint_of(policy::user_state state)
     }
 }
 
-const policy::certificate_facts* certificate_of(const policy::standing& s)
+const policy::certificate_facts* certificate_of(const policy::user_status& s)
 {
     return s.current && s.current->certificate ? &*s.current->certificate : nullptr;
 }
 
-cell deploy_cell(const policy::standing& s)
+cell deploy_cell(const policy::user_status& s)
 {
     return {policy::word_of(s.deploy), s.deploy == policy::deploy_state::failed ? colour::red : colour::none};
 }
 
-table narrow_table(const std::vector<policy::standing>& users, policy::instant now)
+table narrow_table(const std::vector<policy::user_status>& users, policy::instant now)
 {
     table shown({"USER", "STATE", "EXPIRES IN", "ROTATES IN", "DEPLOY"});
     for (const auto& s : users) {
@@ -66,7 +66,7 @@ std::string topic_of(const policy::desired_state& desired, const std::string& ex
     return found == desired.exposures.end() ? "-" : found->topic;
 }
 
-table wide_table(const std::vector<policy::standing>& users, const policy::desired_state& desired)
+table wide_table(const std::vector<policy::user_status>& users, const policy::desired_state& desired)
 {
     table shown({"USER", "STATE", "VALID FROM", "EXPIRES", "ROTATES", "DEPLOY", "TOPIC", "COMMON NAME",
                  "SERIAL", "DIRECTORY"});
@@ -107,7 +107,7 @@ void print(const service::status_view& view, const policy::desired_state& desire
 void keep_only(service::status_view& view, const std::set<policy::user_name>& only)
 {
     if (only.empty()) return;
-    std::erase_if(view.users, [&](const policy::standing& s) { return !only.contains(s.name); });
+    std::erase_if(view.users, [&](const policy::user_status& s) { return !only.contains(s.name); });
     std::erase_if(view.exposures, [&](const service::exposure_view& e) {
         return std::ranges::none_of(only, [&](const auto& name) { return name.exposure == e.name; });
     });
@@ -115,7 +115,7 @@ void keep_only(service::status_view& view, const std::set<policy::user_name>& on
 }
 
 // Whatever comes first, its rotation or its end.
-bool is_due_within(const policy::standing& s, policy::duration time, policy::instant now)
+bool is_due_within(const policy::user_status& s, policy::duration time, policy::instant now)
 {
     const auto* c = certificate_of(s);
     return (c && c->expiry() - now <= time) || (s.rotate_at && *s.rotate_at - now <= time);

@@ -8,7 +8,7 @@
 #include "policy/dates.hpp"
 #include "policy/naming.hpp"
 #include "policy/result.hpp"
-#include "policy/standing.hpp"
+#include "policy/status.hpp"
 
 #include <boost/json.hpp>
 
@@ -43,7 +43,7 @@ std::map<std::string, known_user> known_users(const policy::desired_state& desir
                                               const policy::stored_state& stored, policy::instant now)
 {
     std::map<std::string, known_user> known;
-    for (const auto& s : policy::standings(desired, stored, now)) {
+    for (const auto& s : policy::statuses(desired, stored, now)) {
         const auto found = stored.users.find(s.name);
         if (found == stored.users.end()) continue;
         for (const auto& g : found->second.generations)

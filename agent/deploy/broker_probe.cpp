@@ -17,15 +17,15 @@ using namespace std::chrono_literals;
 constexpr auto time_to_answer = 20s;  // told to the probe
 constexpr auto deadline = 30s;        // then it is ended: it hangs
 
-constexpr std::array<std::pair<std::string_view, proof_verdict>, 5> verdicts{{
-    {"accepted", proof_verdict::accepted},
-    {"refused_tls", proof_verdict::refused_tls},
-    {"not_authorized_topic", proof_verdict::topic_not_granted},
-    {"not_authorized_group", proof_verdict::group_not_granted},
-    {"unreachable", proof_verdict::unreachable},
+constexpr std::array<std::pair<std::string_view, verify_verdict>, 5> verdicts{{
+    {"accepted", verify_verdict::accepted},
+    {"refused_tls", verify_verdict::refused_tls},
+    {"not_authorized_topic", verify_verdict::topic_not_granted},
+    {"not_authorized_group", verify_verdict::group_not_granted},
+    {"unreachable", verify_verdict::unreachable},
 }};
 
-std::string input_of(const proof_request& asked)
+std::string input_of(const verify_request& asked)
 {
     boost::json::object request{{"broker", asked.broker},
                                 {"ca_file", nullptr},
@@ -38,7 +38,7 @@ std::string input_of(const proof_request& asked)
     return boost::json::serialize(request);
 }
 
-policy::failure could_not_ask(const proof_request& asked, const std::string& why)
+policy::failure could_not_ask(const verify_request& asked, const std::string& why)
 {
     return {.code = policy::errc::probe_unreachable,
             .context = asked.exposure + "/" + asked.user + ": the certificate could not be tried at " +
@@ -56,7 +56,7 @@ std::string broker_probe::find_probe()
     return find_program("exposure-agent-probe", places);
 }
 
-policy::result<proof_answer> parse_probe_answer(std::string_view line)
+policy::result<verify_answer> parse_probe_answer(std::string_view line)
 {
     const policy::failure strange{.code = policy::errc::bad_answer,
                                   .context =
@@ -70,11 +70,11 @@ policy::result<proof_answer> parse_probe_answer(std::string_view line)
     if (!verdict || !verdict->is_string() || !evidence || !evidence->is_string()) return strange;
     for (const auto& [word, meaning] : verdicts)
         if (verdict->get_string() == word)
-            return proof_answer{meaning, io::printable(evidence->get_string())};
+            return verify_answer{meaning, io::printable(evidence->get_string())};
     return strange;
 }
 
-io::task<proof_answer> broker_probe::ask(proof_request asked)
+io::task<verify_answer> broker_probe::ask(verify_request asked)
 {
     // on standard input alone: neither arguments nor files show the key
     // librdkafka needs nothing of the environment; OpenSSL's own variables stay out as well

@@ -12,7 +12,7 @@
 
 namespace deploy {
 
-struct proof_request {
+struct verify_request {
     std::string exposure;
     std::string user;
     std::string broker;
@@ -23,7 +23,7 @@ struct proof_request {
     std::string certificate_pem;  // full chain
 };
 
-enum class proof_verdict {
+enum class verify_verdict {
     accepted,
     refused_tls,        // the broker does not take the certificate
     topic_not_granted,  // it takes the certificate, but does not grant (or have) the topic (yet)
@@ -31,23 +31,23 @@ enum class proof_verdict {
     unreachable,        // the broker could not be asked
 };
 
-struct proof_answer {
-    proof_verdict verdict = proof_verdict::unreachable;
+struct verify_answer {
+    verify_verdict verdict = verify_verdict::unreachable;
     std::string evidence;  // one sentence: what the broker said
 };
 
-class broker_proof {
+class broker_verifier {
 public:
-    virtual ~broker_proof() = default;
+    virtual ~broker_verifier() = default;
 
     // One attempt with a deadline. Failure only when the probe itself could not run.
-    virtual io::task<proof_answer> ask(proof_request) = 0;
+    virtual io::task<verify_answer> ask(verify_request) = 0;
 };
 
 // The broker proof by running exposure-agent-probe: a crash or a hang of the Kafka client cannot touch the
 // agent.
 
-class broker_probe final : public broker_proof {
+class broker_probe final : public broker_verifier {
 public:
     explicit broker_probe(io::process& process, std::string program = find_probe())
         : process_(process), program_(std::move(program))
@@ -55,7 +55,7 @@ public:
     }
 
     // Failure: errc::probe_unreachable when the probe could not run, hung, or said nothing that makes sense.
-    io::task<proof_answer> ask(proof_request) override;
+    io::task<verify_answer> ask(verify_request) override;
 
     // Beside this program's own file, else in /usr/bin or /usr/libexec.
     static std::string find_probe();
@@ -66,6 +66,6 @@ private:
 };
 
 // The probe's one line; errc::bad_answer when it is another.
-[[nodiscard]] policy::result<proof_answer> parse_probe_answer(std::string_view line);
+[[nodiscard]] policy::result<verify_answer> parse_probe_answer(std::string_view line);
 
 }  // namespace deploy

@@ -33,7 +33,7 @@ bool is_about_certificate(int alert)
 
 // "ssl://host:1/bootstrap: Receive failed: ../ssl/rec.c:1602:f error:0A:SSL routines::WHAT (after 5ms in
 // ...)": the places in OpenSSL's source help nobody.
-std::string tidy(std::string_view reason)
+std::string cleaned(std::string_view reason)
 {
     constexpr std::string_view lead = "SSL routines::";
     if (const auto end = reason.rfind(" (after "); end != std::string_view::npos)
@@ -51,7 +51,7 @@ void connection_watch::reported(std::string_view reason, bool all_down)
         all_down_ = true;  // its sentence only counts the brokers
         return;
     }
-    last_ = tidy(reason);
+    last_ = cleaned(reason);
     if (contains(reason, "certificate verify failed")) distrust_ = last_;
     if (is_about_certificate(alert_in(reason))) alert_ = last_;
 }

@@ -76,7 +76,7 @@ policy::failure stopped()
 
 namespace {
 
-awaitable<void> ring(asio::steady_timer& timer, bool& expired)
+awaitable<void> expire(asio::steady_timer& timer, bool& expired)
 {
     const auto [error] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     expired = !error;
@@ -129,7 +129,7 @@ awaitable<bool> detail::run_until(std::chrono::milliseconds limit, awaitable<voi
     asio::steady_timer timer(co_await asio::this_coro::executor, limit);
     bool expired = false;
     // Neither side throws: `||` waits for the first success, and would sit out the time on an exception.
-    co_await (std::move(operation) || ring(timer, expired));
+    co_await (std::move(operation) || expire(timer, expired));
     co_return expired;
 }
 

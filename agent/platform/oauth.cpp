@@ -203,7 +203,7 @@ void oauth_tokens::configure(policy::identity_settings settings)
 io::task<crypto::secret> oauth_tokens::current()
 {
     if (auto loaded = co_await load(); !loaded) co_return loaded.error();
-    co_await tidy();
+    co_await flush_pending();
     std::optional<failure> why;
     if (wants_refresh(asked_by::schedule))
         if (auto done = co_await refresh(asked_by::schedule); !done) why = done.error();
@@ -235,7 +235,7 @@ void oauth_tokens::accepted(const crypto::secret& token)
 io::task<void> oauth_tokens::refresh_if_due(asked_by who)
 {
     if (auto loaded = co_await load(); !loaded) co_return loaded.error();
-    co_await tidy();
+    co_await flush_pending();
     if (!wants_refresh(who)) co_return policy::result<void>();
     co_return co_await refresh(who);
 }
@@ -339,7 +339,7 @@ io::task<void> oauth_tokens::save_before_sending()
     co_return co_await save();
 }
 
-// Saves with patience. What the disk refuses stays in memory, and tidy() tries on.
+// Saves with patience. What the disk refuses stays in memory, and flush_pending() tries on.
 io::awaitable<void> oauth_tokens::keep()
 {
     auto saved = co_await save();
@@ -351,7 +351,7 @@ io::awaitable<void> oauth_tokens::keep()
 }
 
 // Writes down that the pair has worked, which ends the one before, and what could not be written.
-io::awaitable<void> oauth_tokens::tidy()
+io::awaitable<void> oauth_tokens::flush_pending()
 {
     const auto untidy = [this] {
         return (unsaved_ && world_.clock.steady() >= next_save_) || (record_.worked && !worked_on_disk_);

@@ -120,7 +120,7 @@ private:
     io::task<void> save();
     io::task<void> save_before_sending();
     io::awaitable<void> keep();
-    io::awaitable<void> tidy();
+    io::awaitable<void> flush_pending();
 
     io::task<void> refresh(asked_by);
     io::task<void> refresh_alone(asked_by);

@@ -4,6 +4,7 @@
 #include "agent/platform/json.hpp"
 #include "agent/platform/response.hpp"
 #include "crypto/digest.hpp"
+#include "policy/fingerprint.hpp"
 #include "policy/limits.hpp"
 
 #include <boost/beast/http/status.hpp>
@@ -268,9 +269,14 @@ io::awaitable<exchange_outcome> token_endpoint::post(std::string what, policy::i
 
 std::string client_fingerprint(const policy::identity_settings& settings, const crypto::secret& client_secret)
 {
-    return crypto::sha256_hex(settings.auth_url + "\n" + settings.client_id + "\n" + settings.redirect_url +
-                              "\n" + std::string(client_secret.view()))
-        .substr(0, 32);
+    using identity = policy::identity_settings;
+    std::string text;
+    policy::append_canonical<&identity::client_secret, &identity::refresh_every, &identity::access_token,
+                             &identity::scope, &identity::publish_command>(text, settings);
+    policy::append_canonical(text, client_secret.view());
+    auto fingerprint = crypto::sha256_hex(text).substr(0, 32);
+    crypto::wipe(text);
+    return fingerprint;
 }
 
 }  // namespace platform

@@ -7,6 +7,7 @@
 #include "agent/io/log.hpp"
 #include "crypto/digest.hpp"
 #include "policy/backoff.hpp"
+#include "policy/fingerprint.hpp"
 
 #include <algorithm>
 #include <filesystem>
@@ -127,14 +128,13 @@ io::awaitable<policy::result<void>> keep_one(credential_ports& ports, const desi
     co_return outcome;
 }
 
-credential_outlook outlook_of(const desired_credential& c, const credential_record& record,
-                              policy::instant now)
+credential_status status_of(const desired_credential& c, const credential_record& record, policy::instant now)
 {
     const auto facts = credential_facts_of(c, record);
-    credential_outlook view{.name = c.name,
-                            .reason = "fresh",
-                            .sentence = c.file + " is up to date",
-                            .due_at = std::max(policy::fetch_due_at(c, facts), now)};
+    credential_status view{.name = c.name,
+                           .reason = "fresh",
+                           .sentence = c.file + " is up to date",
+                           .due_at = std::max(policy::fetch_due_at(c, facts), now)};
     const auto say = [&](const char* reason, std::string sentence) {
         view.reason = reason;
         view.sentence = std::move(sentence);
@@ -151,13 +151,13 @@ credential_outlook outlook_of(const desired_credential& c, const credential_reco
 
 }  // namespace
 
-std::vector<credential_outlook> look_at_credentials(const policy::desired_state& desired,
-                                                    const disk::paths& paths, policy::instant now)
+std::vector<credential_status> credential_statuses_of(const policy::desired_state& desired,
+                                                      const disk::paths& paths, policy::instant now)
 {
-    std::vector<credential_outlook> all;
+    std::vector<credential_status> all;
     auto records = disk::state_database::load_credentials(paths);
     for (const auto& c : desired.credentials)
-        all.push_back(outlook_of(c, records[c.name], now));
+        all.push_back(status_of(c, records[c.name], now));
     return all;
 }
 

@@ -39,7 +39,7 @@ struct credentials_outcome {
 io::awaitable<credentials_outcome> keep_credentials(credential_ports, policy::desired_state, fetch);
 
 // What `plan` says of one credential.
-struct credential_outlook {
+struct credential_status {
     std::string name;
     std::string reason;  // stable word: absent, changed, failing, due, fresh
     std::string sentence;
@@ -49,8 +49,8 @@ struct credential_outlook {
 };
 
 // From the disk alone.
-std::vector<credential_outlook> look_at_credentials(const policy::desired_state&, const disk::paths&,
-                                                    policy::instant now);
+std::vector<credential_status> credential_statuses_of(const policy::desired_state&, const disk::paths&,
+                                                      policy::instant now);
 
 // What is known of one credential without asking anybody.
 policy::credential_facts credential_facts_of(const policy::desired_credential&,

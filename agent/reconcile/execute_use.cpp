@@ -9,34 +9,36 @@
 namespace reconcile {
 namespace {
 
-using deploy::proof_verdict;
+using deploy::verify_verdict;
 
 // Reads the pair. Blocks: for the pool.
-policy::result<deploy::proof_request> proof_of(disk::store& store, const policy::desired_exposure& exposure,
-                                               const policy::generation& g, const std::string& user)
+policy::result<deploy::verify_request> verify_request_of(disk::store& store,
+                                                         const policy::desired_exposure& exposure,
+                                                         const policy::generation& g, const std::string& user)
 {
     const policy::user_name name{exposure.name, user};
     auto key = store.read_key(name, g.id);
     if (!key) return key.error();
     auto certificate = store.read_certificate(name, g.id);
     if (!certificate) return certificate.error();
-    return deploy::proof_request{.exposure = exposure.name,
-                                 .user = user,
-                                 .broker = exposure.broker,
-                                 .broker_ca_file = exposure.broker_ca_file,
-                                 .topic = exposure.topic,
-                                 .consumer_group = g.sent.consumer_group,
-                                 .key_pem = std::move(*key),
-                                 .certificate_pem = std::move(*certificate)};
+    return deploy::verify_request{.exposure = exposure.name,
+                                  .user = user,
+                                  .broker = exposure.broker,
+                                  .broker_ca_file = exposure.broker_ca_file,
+                                  .topic = exposure.topic,
+                                  .consumer_group = g.sent.consumer_group,
+                                  .key_pem = std::move(*key),
+                                  .certificate_pem = std::move(*certificate)};
 }
 
 // What the broker says of the pair in use, and what becomes of it: always that it stays.
 std::string of_pair_in_use(const policy::generation* current,
-                           const policy::result<deploy::proof_answer>& in_use)
+                           const policy::result<deploy::verify_answer>& in_use)
 {
     if (!current) return "; nothing is published before it does";
-    if (!in_use || in_use->verdict == proof_verdict::unreachable) return "; the certificate in use stays";
-    if (in_use->verdict == proof_verdict::accepted) return "; it accepts the certificate in use, which stays";
+    if (!in_use || in_use->verdict == verify_verdict::unreachable) return "; the certificate in use stays";
+    if (in_use->verdict == verify_verdict::accepted)
+        return "; it accepts the certificate in use, which stays";
     return "; nor does it accept the certificate in use, which stays (" + in_use->evidence + ")";
 }
 
@@ -55,10 +57,10 @@ std::string check_topic(const policy::desired_exposure& exposure, const policy::
 
 // A refusal may only mean that access is still being granted: after the patience it needs a person.
 policy::failure not_verified(const policy::user_name& name, const std::string& common_name,
-                             const deploy::proof_answer& answer, const std::string& in_use,
+                             const deploy::verify_answer& answer, const std::string& in_use,
                              const std::string& topic, bool interactive)
 {
-    const bool unreachable = answer.verdict == proof_verdict::unreachable;
+    const bool unreachable = answer.verdict == verify_verdict::unreachable;
     std::string sentence = name.text() + ": the broker " +
                            (unreachable ? "did not say whether it accepts the new certificate ("
                                         : "does not accept the new certificate (") +
@@ -96,30 +98,30 @@ io::task<void> executor::verify(const policy::action& a)
     const auto found = generation(a);
     if (!found) co_return found.error();
     const auto g = *found;
-    auto request =
-        co_await io::offload(pool(), [&] { return proof_of(outside.store, exposure, g, a.name.user); });
+    auto request = co_await io::offload(
+        pool(), [&] { return verify_request_of(outside.store, exposure, g, a.name.user); });
     if (!request) co_return request.error();
-    auto answer = co_await outside.proof.ask(std::move(*request));
+    auto answer = co_await outside.verifier.ask(std::move(*request));
     if (!answer) co_return answer.error();
 
     const auto* current = world_.user(held_, a.name).find(world_.user(held_, a.name).current);
     const bool in_use_expired = current && current->certificate && current->certificate->expiry() <= now();
-    if (answer->verdict == proof_verdict::accepted ||
-        (answer->verdict == proof_verdict::unreachable && in_use_expired)) {
-        policy::user_event verified = policy::event::verified{g.id, answer->verdict == proof_verdict::accepted
-                                                                        ? policy::verification::broker
-                                                                        : policy::verification::local};
+    if (answer->verdict == verify_verdict::accepted ||
+        (answer->verdict == verify_verdict::unreachable && in_use_expired)) {
+        policy::user_event verified = policy::event::verified{
+            g.id, answer->verdict == verify_verdict::accepted ? policy::verification::broker
+                                                              : policy::verification::local};
         co_return co_await record(a, std::move(verified));
     }
 
-    policy::result<deploy::proof_answer> in_use = policy::failure{};
+    policy::result<deploy::verify_answer> in_use = policy::failure{};
     if (current) {
         auto pair = co_await io::offload(
-            pool(), [&] { return proof_of(outside.store, exposure, *current, a.name.user); });
-        if (pair) in_use = co_await outside.proof.ask(std::move(*pair));
+            pool(), [&] { return verify_request_of(outside.store, exposure, *current, a.name.user); });
+        if (pair) in_use = co_await outside.verifier.ask(std::move(*pair));
     }
     const bool interactive = g.collected_at && now() - *g.collected_at < policy::limits::probe_patience;
-    const auto topic = answer->verdict == proof_verdict::topic_not_granted
+    const auto topic = answer->verdict == verify_verdict::topic_not_granted
                            ? check_topic(exposure, world_.observed())
                            : std::string();
     co_return not_verified(a.name, g.sent.common_name, *answer, of_pair_in_use(current, in_use), topic,

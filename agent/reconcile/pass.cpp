@@ -308,7 +308,7 @@ io::awaitable<void> exposure_pass::remember_failure(const world::hold& held, pol
 
 // What waits for a person is stored, once, so that `status` can show it without asking anybody; what has come
 // to a good end is no failure any more.
-io::awaitable<void> exposure_pass::keep_conclusions(policy::outlook view)
+io::awaitable<void> exposure_pass::keep_conclusions(policy::decision view)
 {
     const auto known = world_.stored().users.find(view.name);
     if (known == world_.stored().users.end() && !view.blocked) co_return;
@@ -324,10 +324,10 @@ io::awaitable<void> exposure_pass::keep_conclusions(policy::outlook view)
 io::awaitable<void> exposure_pass::keep_conclusions(policy::plan_result plan)
 {
     for (const auto& view : plan.users)
-        if (view.name.exposure == exposure_ && view.finding != policy::reason::unreachable)
+        if (view.name.exposure == exposure_ && view.why != policy::reason::unreachable)
             co_await keep_conclusions(view);
     for (const auto& view : plan.exposures) {
-        if (view.exposure != exposure_ || view.finding == policy::reason::unreachable) continue;
+        if (view.name.exposure != exposure_ || view.why == policy::reason::unreachable) continue;
         const auto& exposure = *world_.exposure(exposure_);
         for (auto& what : policy::conclusions(world_.exposure_record(*held_, exposure), view)) {
             if (std::holds_alternative<policy::event::blocked>(what))

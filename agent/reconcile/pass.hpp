@@ -60,7 +60,7 @@ private:
     io::awaitable<void> perform_in_order(std::vector<policy::action>, pass_options);
     io::awaitable<void> perform_hooks(std::vector<policy::action>, pass_options);
     io::awaitable<void> remember_failure(const world::hold&, policy::action, policy::failure, pass_options);
-    io::awaitable<void> keep_conclusions(policy::outlook);
+    io::awaitable<void> keep_conclusions(policy::decision);
     io::awaitable<void> keep_conclusions(policy::plan_result);
     std::optional<std::chrono::milliseconds> next_look(const pass_outcome&, bool onboarding,
                                                        const pass_options&);

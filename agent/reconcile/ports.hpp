@@ -18,7 +18,7 @@ struct ports {
     disk::store& store;
     disk::publisher& publisher;
     deploy::hooks& hooks;
-    deploy::broker_proof& proof;
+    deploy::broker_verifier& verifier;
     boost::asio::any_io_executor pool;  // for what blocks: keys, files
 };
 

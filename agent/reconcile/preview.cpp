@@ -61,10 +61,9 @@ io::awaitable<bool> assume_known_instances(world& w, const policy::plan_result& 
 void add_change(preview& p, const policy::action& a)
 {
     const std::string word = policy::contract_word(a);
-    const auto same = [&](const change& c) { return c.name == a.name && c.action == word; };
+    const auto same = [&](const policy::decision& c) { return c.name == a.name && c.next == word; };
     if (word.empty() || std::ranges::any_of(p.changes, same)) return;
-    p.changes.push_back(
-        {.name = a.name, .action = word, .reason = policy::word_of(a.why), .sentence = a.sentence});
+    p.changes.push_back({.name = a.name, .why = a.why, .sentence = a.sentence, .next = word});
 }
 
 // The instance has to be made first: the users that wait for it will be made right after.
@@ -72,16 +71,16 @@ void add_after_onboarding(preview& p, const world& w)
 {
     const auto onboarding = p.changes;
     for (const auto& exposure : w.desired().exposures) {
-        const bool first = std::ranges::any_of(onboarding, [&](const change& c) {
-            return c.name.exposure == exposure.name && c.action == "onboard";
+        const bool first = std::ranges::any_of(onboarding, [&](const policy::decision& c) {
+            return c.name.exposure == exposure.name && c.next == "onboard";
         });
         if (!first) continue;
         for (const auto& view : p.plan.users)
             if (view.name.exposure == exposure.name && !view.next.empty() && !view.next_at && !view.blocked)
                 p.changes.push_back({.name = view.name,
-                                     .action = view.next,
-                                     .reason = policy::word_of(policy::reason::absent),
-                                     .sentence = "no certificate yet"});
+                                     .why = policy::reason::absent,
+                                     .sentence = "no certificate yet",
+                                     .next = view.next});
     }
 }
 
@@ -104,7 +103,7 @@ io::awaitable<preview> look_ahead(world& w, policy::plan_options options)
     for (const auto& view : p.plan.users)
         if (view.blocked) p.blocked.push_back(view);
     p.later = p.plan.later;
-    std::ranges::stable_sort(p.later, {}, &policy::later_step::at);
+    std::ranges::stable_sort(p.later, {}, &policy::decision::next_at);
     p.unmanaged = p.plan.unmanaged;
     co_return p;
 }

@@ -12,17 +12,10 @@
 
 namespace reconcile {
 
-struct change {
-    policy::user_name name;  // user empty: the whole exposure
-    std::string action;      // the contract's word
-    std::string reason;      // stable word
-    std::string sentence;
-};
-
 struct preview {
-    std::vector<change> changes;            // one a user and purpose, exposures first
-    std::vector<policy::outlook> blocked;   // would be done, but waits for a person
-    std::vector<policy::later_step> later;  // decided already, and waiting for its time
+    std::vector<policy::decision> changes;  // one a user and step, exposures first
+    std::vector<policy::decision> blocked;  // would be done, but waits for a person
+    std::vector<policy::decision> later;    // decided already, and waiting for its time
     std::vector<policy::unmanaged_user> unmanaged;
     std::map<std::string, policy::failure> unreached;
     report reach;  // for the exit code: only what could not be looked at

@@ -52,13 +52,13 @@ bool is_waiting_by_choice(policy::reason why)
            why == policy::reason::paused;
 }
 
-user_report judge(const policy::user_index& all, const policy::outlook& view,
+user_report judge(const policy::user_index& all, const policy::decision& view,
                   const std::map<policy::user_name, std::string>& failed)
 {
     user_report user{.name = view.name,
-                     .converged = is_waiting_by_choice(view.finding),
+                     .converged = is_waiting_by_choice(view.why),
                      .sentence = view.sentence,
-                     .removing = view.finding == policy::reason::not_in_file};
+                     .removing = view.why == policy::reason::not_in_file};
     const auto stored = all.stored.users.find(view.name);
     if (stored != all.stored.users.end()) {
         const auto* current = stored->second.find(stored->second.current);
@@ -101,7 +101,7 @@ public:
             return io::log(io::severity::info, "waiting: " + last.observe_failed->context);
         for (const auto& view : last.plan.users)
             if (view.name.exposure == exposure_ && (only.empty() || only.contains(view.name)) &&
-                !is_waiting_by_choice(view.finding))
+                !is_waiting_by_choice(view.why))
                 io::log(io::severity::info, {}, {view.name.exposure, view.name.user, {}},
                         "waiting: " + view.sentence);
     }
@@ -119,7 +119,7 @@ void tell(report& into, world& w, const std::string& exposure, const pass_outcom
     else
         ++into.reached;
     for (const auto& view : last.plan.exposures)
-        if (view.exposure == exposure && view.blocked) into.incidents.emplace(exposure, view.sentence);
+        if (view.name.exposure == exposure && view.blocked) into.incidents.emplace(exposure, view.sentence);
     const auto desired = w.desired_for(exposure);
     const policy::user_index all(*desired, w.observed(), w.stored());
     for (const auto& view : last.plan.users)

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/io/async_lock.hpp"
+#include "agent/io/async.hpp"
 #include "agent/reconcile/ports.hpp"
 #include "policy/desired.hpp"
 #include "policy/events.hpp"

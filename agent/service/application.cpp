@@ -186,7 +186,7 @@ struct application::parts {
           store(paths, runtime_directory()),
           token_store(store),
           hooks(make_hooks(options.spool, *process, clock)),
-          proof(*process)
+          verifier(*process)
     {
         if (options.runs_on) store.write_on(options.runs_on->writer);
         network.configure(desired->network, proxy_login(secrets, desired->network));
@@ -211,7 +211,7 @@ struct application::parts {
     tokens_on_disk token_store;
     disk::file_publisher publisher;
     std::unique_ptr<deploy::hooks> hooks;
-    deploy::broker_probe proof;
+    deploy::broker_probe verifier;
     std::unique_ptr<platform::oauth_tokens> oauth;
     std::unique_ptr<platform::external_tokens> external;
     std::unique_ptr<platform::access_tokens> borrowed;
@@ -247,7 +247,7 @@ application::application(std::shared_ptr<const policy::desired_state> desired, a
     p.channel = std::make_unique<platform::api_channel>(p.http, tokens(), p.clock, std::move(options.watch));
     p.api = std::make_unique<platform::exposure_client>(*p.channel);
     p.ports = std::make_unique<reconcile::ports>(
-        reconcile::ports{p.clock, *p.api, p.store, p.publisher, *p.hooks, p.proof, outputs()});
+        reconcile::ports{p.clock, *p.api, p.store, p.publisher, *p.hooks, p.verifier, outputs()});
     p.world = std::make_unique<reconcile::world>(*p.ports, p.desired);
 }
 

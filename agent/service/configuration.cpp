@@ -201,8 +201,8 @@ io::awaitable<void> file_watch::run(io::stop_event& stop)
 edit edit_of(const policy::desired_state& in_force, config::outcome read)
 {
     edit result;
-    for (const auto& mistake : read.errors)
-        result.mistakes.push_back(config::to_string(mistake));
+    for (const auto& diagnostic : read.errors)
+        result.diagnostics.push_back(config::to_string(diagnostic));
     for (const auto& warning : read.warnings)
         result.warnings.push_back(config::to_string(warning));
     if (!read.state || *read.state == in_force) return result;

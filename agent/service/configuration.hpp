@@ -103,7 +103,7 @@ private:
 // What an edited file means for a daemon that runs. Nothing set: it says what it said before.
 struct edit {
     std::shared_ptr<const policy::desired_state> desired;  // to go by from now on
-    std::vector<std::string> mistakes;                     // each FILE:LINE:COLUMN: ...; nothing changes
+    std::vector<std::string> diagnostics;                  // each FILE:LINE:COLUMN: ...; nothing changes
     std::vector<std::string> warnings;
     std::string restart;  // it changes what only a restart can change; nothing changes, and this says why
 };

@@ -72,8 +72,8 @@ io::task<std::optional<std::string>> post(disk::paths where, std::string target,
     beast::flat_buffer buffer;
     http::response_parser<http::string_body> parser;
     parser.body_limit(policy::limits::response_bytes);
-    const auto [unheard, heard] = co_await http::async_read(connection, buffer, parser, quiet);
-    if (unheard) co_return cannot_ask(where, unheard);
+    const auto [read_error, response] = co_await http::async_read(connection, buffer, parser, quiet);
+    if (read_error) co_return cannot_ask(where, read_error);
     co_return text(std::move(parser.get().body()));
 }
 
@@ -106,11 +106,11 @@ io::task<std::optional<json::object>> ask_daemon(disk::paths where, std::string 
 {
     using answer = std::optional<json::object>;
     crypto::secret body(json::serialize(arguments));
-    auto heard = co_await post(std::move(where), "/v1/" + verb, std::move(body), timeout);
-    if (!heard) co_return heard.error();
-    if (!*heard) co_return answer();
+    auto response = co_await post(std::move(where), "/v1/" + verb, std::move(body), timeout);
+    if (!response) co_return response.error();
+    if (!*response) co_return answer();
     error_code error;
-    auto value = json::parse(**heard, error);
+    auto value = json::parse(**response, error);
     if (error || !value.is_object() || !value.as_object().contains("exit")) co_return unreadable();
     co_return answer(std::move(value.as_object()));
 }
@@ -130,15 +130,15 @@ io::task<crypto::secret> daemon_tokens::after_refusal(crypto::secret refused)
 
 io::task<crypto::secret> daemon_tokens::ask(crypto::secret body)
 {
-    auto heard = co_await post(paths_, "/v1/access-token", std::move(body), token_patience);
-    if (!heard) co_return heard.error();
-    if (!*heard)
+    auto response = co_await post(paths_, "/v1/access-token", std::move(body), token_patience);
+    if (!response) co_return response.error();
+    if (!*response)
         co_return policy::failure{.code = policy::errc::busy,
                                   .context = "the daemon that had the access token has ended; try again"};
     platform::wiping_storage memory;
     error_code error;
-    const auto value = json::parse(**heard, error, json::storage_ptr{&memory});
-    crypto::wipe(**heard);
+    const auto value = json::parse(**response, error, json::storage_ptr{&memory});
+    crypto::wipe(**response);
     if (error || !value.is_object()) co_return unreadable();
     const auto* token = value.as_object().if_contains("access_token");
     if (!token || !token->is_string()) co_return told(value.as_object());

@@ -99,7 +99,7 @@ private:
     std::uint64_t edit_in_force_ = 0;  // every edit up to this one was read
     bool hangup_ = false;
     std::size_t verbs_ = 0;
-    std::vector<std::string> mistakes_;  // of the last edit, said once
+    std::vector<std::string> diagnostics_;  // of the last edit, said once
     std::string refused_edit_;
     std::unique_ptr<web_server> control_;
     std::string status_;
@@ -272,7 +272,7 @@ void daemon::show_status()
     counted_.keep_only(view);
     notifications_.wake();
     auto line = status_line(view, app_.clock().now());
-    if (!mistakes_.empty() || !refused_edit_.empty())
+    if (!diagnostics_.empty() || !refused_edit_.empty())
         line += "; the edited configuration is not in force: see the log";
     if (line == status_) return;
     status_ = std::move(line);
@@ -355,9 +355,9 @@ io::awaitable<milliseconds> daemon::send_notifications()
 {
     auto login = co_await app_.login_status();
     if (!login) login = platform::login_status{.sentence = login.error().context};
-    auto mistakes = mistakes_;
-    if (!refused_edit_.empty()) mistakes.push_back(refused_edit_);
-    co_return co_await notifier_.round(std::move(*login), std::move(mistakes));
+    auto diagnostics = diagnostics_;
+    if (!refused_edit_.empty()) diagnostics.push_back(refused_edit_);
+    co_return co_await notifier_.round(std::move(*login), std::move(diagnostics));
 }
 
 io::awaitable<void> daemon::listen_for_hangups()
@@ -412,16 +412,16 @@ io::awaitable<void> daemon::reload()
     auto read = co_await read_configuration();
     if (group_.stopping()) co_return;
     auto edited = edit_of(app_.desired(), std::move(read));
-    if (edited.mistakes != mistakes_ && !edited.mistakes.empty()) {
-        for (const auto& mistake : edited.mistakes)
-            io::log(io::severity::error, io::events::configuration_rejected, {}, mistake);
+    if (edited.diagnostics != diagnostics_ && !edited.diagnostics.empty()) {
+        for (const auto& diagnostic : edited.diagnostics)
+            io::log(io::severity::error, io::events::configuration_rejected, {}, diagnostic);
         io::log(io::severity::error, io::events::configuration_rejected, {},
                 "the edited configuration is wrong; the one before stays in force");
     }
-    if (!mistakes_.empty() && edited.mistakes.empty() && !edited.desired && edited.restart.empty())
+    if (!diagnostics_.empty() && edited.diagnostics.empty() && !edited.desired && edited.restart.empty())
         io::log(io::severity::info, io::events::configuration_loaded, {},
                 "the configuration is right again, and the one in force");
-    mistakes_ = edited.mistakes;
+    diagnostics_ = edited.diagnostics;
     if (!edited.restart.empty() && edited.restart != refused_edit_)
         io::log(io::severity::error, io::events::configuration_rejected, {}, edited.restart);
     refused_edit_ = edited.restart;

@@ -32,7 +32,7 @@ std::chrono::seconds longest_hooks(const policy::desired_state& desired, const s
     return longest;
 }
 
-bool is_due(const policy::standing& s)
+bool is_due(const policy::user_status& s)
 {
     return s.state != policy::user_state::valid || s.deploy == policy::deploy_state::pending ||
            s.deploy == policy::deploy_state::failed;

@@ -77,19 +77,19 @@ std::string seconds_of(const std::optional<policy::instant>& at)
     return at ? std::to_string(at->time_since_epoch().count()) : "0";
 }
 
-bool is_wanted(const policy::standing& s)
+bool is_wanted(const policy::user_status& s)
 {
     return s.state != policy::user_state::removing;
 }
 
-std::optional<policy::instant> expiry_of(const policy::standing& s)
+std::optional<policy::instant> expiry_of(const policy::user_status& s)
 {
     if (!s.current || !s.current->certificate) return std::nullopt;
     return s.current->certificate->expiry();
 }
 
 // Can a consumer log in with it now, as far as the disk knows?
-bool is_ready(const policy::standing& s, policy::instant now)
+bool is_ready(const policy::user_status& s, policy::instant now)
 {
     const auto expiry = expiry_of(s);
     return expiry && *expiry > now && !s.current->missing_since;

@@ -20,7 +20,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds nothing_due = std::chrono::hours(1);
 constexpr milliseconds shortest = std::chrono::seconds(1);
 
-policy::login_standing standing_of(const platform::login_status& login)
+policy::login_facts facts_of(const platform::login_status& login)
 {
     return {.required = login.state == platform::login_state::required,
             .failing = login.attention,
@@ -59,13 +59,14 @@ void notifier::load()
     memory_ = disk::state_database::load_notifications(app_.paths());
 }
 
-io::awaitable<milliseconds> notifier::round(platform::login_status login, std::vector<std::string> mistakes)
+io::awaitable<milliseconds> notifier::round(platform::login_status login,
+                                            std::vector<std::string> diagnostics)
 {
     if (!app_.desired().notify.enabled()) co_return nothing_due;
     const policy::notify_facts facts{.desired = app_.desired(),
                                      .stored = app_.world().stored(),
-                                     .login = standing_of(login),
-                                     .mistakes = std::move(mistakes)};
+                                     .login = facts_of(login),
+                                     .diagnostics = std::move(diagnostics)};
     auto decision = policy::notifications(facts, memory_, app_.clock().now());
     co_await keep(std::move(decision.memory));
     for (const auto& due : decision.due) {

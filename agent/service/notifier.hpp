@@ -22,9 +22,10 @@ public:
     // What was sent before, once the state directory is held.
     void load();
 
-    // Sends what is due, and gives how long until the next look. mistakes: of an edited file that is not in
-    // force. The state directory is held and the world is loaded.
-    io::awaitable<std::chrono::milliseconds> round(platform::login_status, std::vector<std::string> mistakes);
+    // Sends what is due, and gives how long until the next look. diagnostics: of an edited file that is not
+    // in force. The state directory is held and the world is loaded.
+    io::awaitable<std::chrono::milliseconds> round(platform::login_status,
+                                                   std::vector<std::string> diagnostics);
 
     // Sends one message, whatever was told before: what the receiver answered.
     io::task<std::string> test();

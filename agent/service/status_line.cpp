@@ -17,12 +17,12 @@ std::string rough(policy::duration left)
     return "in " + std::to_string(duration_cast<days>(left).count()) + " d";
 }
 
-bool is_wanted(const policy::standing& s)
+bool is_wanted(const policy::user_status& s)
 {
     return s.state != policy::user_state::removing;
 }
 
-bool is_ok(const policy::standing& s)
+bool is_ok(const policy::user_status& s)
 {
     return is_wanted(s) && !s.attention && s.current &&
            (s.state == policy::user_state::valid || s.state == policy::user_state::due);
@@ -37,11 +37,11 @@ std::string status_line(const status_view& view, policy::instant now)
     std::string text = ok == all ? std::to_string(ok) : std::to_string(ok) + " of " + std::to_string(all);
     text += all == 1 ? " certificate ok" : " certificates ok";
 
-    const policy::standing* next = nullptr;
+    const policy::user_status* next = nullptr;
     for (const auto& s : view.users)
         if (is_ok(s) && s.rotate_at && (!next || *s.rotate_at < *next->rotate_at)) next = &s;
     if (next) text += ", next rotation " + next->name.text() + " " + rough(*next->rotate_at - now);
-    const auto trouble = std::ranges::find_if(view.users, &policy::standing::attention);
+    const auto trouble = std::ranges::find_if(view.users, &policy::user_status::attention);
     if (view.login.state == platform::login_state::required)
         text +=
             "; " + (view.login.sentence.empty() ? "log in first: exposure-agent login" : view.login.sentence);

@@ -109,7 +109,7 @@ std::string attention(const std::vector<notice>& all)
            (later.empty() ? "" : "<h2>Under way</h2>\n" + later);
 }
 
-std::string users_table(const std::vector<policy::standing>& users, policy::instant now)
+std::string users_table(const std::vector<policy::user_status>& users, policy::instant now)
 {
     if (users.empty()) return element("p", "soft", "The configuration names no users.") + "\n";
     auto out = heading({"User", "State", "Expires", "Rotates", "Hooks"});

@@ -25,7 +25,7 @@ value time_or_null(const std::optional<policy::instant>& at)
     return at ? value(policy::format_utc(*at)) : value(nullptr);
 }
 
-value proof_of(const policy::generation& g)
+value verification_of(const policy::generation& g)
 {
     switch (g.verified) {
         case policy::verification::none:
@@ -76,7 +76,7 @@ value notify_json(const std::optional<policy::notify_memory>& notify)
         {"next_attempt", notify->failure ? time_or_null(notify->failure->next_attempt) : value(nullptr)}};
 }
 
-object user_json(const policy::standing& s)
+object user_json(const policy::user_status& s)
 {
     object user{{"exposure", s.name.exposure},
                 {"name", s.name.user},
@@ -86,7 +86,7 @@ object user_json(const policy::standing& s)
     user["rotate_at"] = time_or_null(s.rotate_at);
     user["directory"] = text_or_null(s.directory);
     user["deploy"] = policy::word_of(s.deploy);
-    user["proof"] = s.current ? proof_of(*s.current) : value(nullptr);
+    user["proof"] = s.current ? verification_of(*s.current) : value(nullptr);
     user["pending"] = pending_of(s.pending);
     array retiring;
     for (const auto& r : s.retiring)
@@ -173,7 +173,7 @@ private:
     }
 
     // What keeps a whole exposure waiting is said once, not for each of its users.
-    void add(const policy::standing& s)
+    void add(const policy::user_status& s)
     {
         const bool said = std::ranges::any_of(view_.exposures, [&](const auto& e) {
             return e.name == s.name.exposure && !s.last_error.empty() && e.last_error == s.last_error;
@@ -200,7 +200,7 @@ status_view view_of(const policy::desired_state& desired, const policy::stored_s
                     policy::instant now)
 {
     status_view view{.owner = stored.owner, .login = std::move(login)};
-    view.users = policy::standings(desired, stored, now);
+    view.users = policy::statuses(desired, stored, now);
     view.leaving = stored.leaving;
     for (const auto& exposure : desired.exposures) {
         exposure_view e{.name = exposure.name};
@@ -232,11 +232,11 @@ std::vector<notice> notices(const status_view& view, policy::instant now)
     return noticer(view, now).all();
 }
 
-std::string up_to_date(const std::vector<policy::standing>& users)
+std::string up_to_date(const std::vector<policy::user_status>& users)
 {
     const auto removing = static_cast<std::size_t>(
-        std::ranges::count(users, policy::user_state::removing, &policy::standing::state));
-    const auto well = static_cast<std::size_t>(std::ranges::count_if(users, [](const policy::standing& s) {
+        std::ranges::count(users, policy::user_state::removing, &policy::user_status::state));
+    const auto well = static_cast<std::size_t>(std::ranges::count_if(users, [](const policy::user_status& s) {
         return s.state == policy::user_state::valid && !s.attention;
     }));
     return std::to_string(well) + " of " + policy::count(users.size() - removing, "user") + " up to date" +
@@ -255,7 +255,7 @@ bool needs_attention(const status_view& view)
     return !view.disk.empty() || (view.notify && view.notify->failure) ||
            (!gone && (view.login.state == platform::login_state::required || view.login.attention ||
                       view.login.unsaved)) ||
-           std::ranges::any_of(view.users, &policy::standing::attention) ||
+           std::ranges::any_of(view.users, &policy::user_status::attention) ||
            std::ranges::any_of(view.exposures,
                                [](const auto& e) { return !e.last_error.empty() || !e.incident.empty(); }) ||
            std::ranges::any_of(view.credentials, [](const auto& c) { return !c.last_error.empty(); });

@@ -4,7 +4,7 @@
 #include "agent/platform/access_token.hpp"
 #include "policy/desired.hpp"
 #include "policy/notify.hpp"
-#include "policy/standing.hpp"
+#include "policy/status.hpp"
 #include "policy/stored.hpp"
 
 #include <boost/json/fwd.hpp>
@@ -35,7 +35,7 @@ struct status_view {
     std::string owner;
     std::string disk;  // why nothing can be kept, and so nothing is sent; empty: all is well
     platform::login_status login;
-    std::vector<policy::standing> users;  // pointing into the stored state that it was made from
+    std::vector<policy::user_status> users;  // pointing into the stored state that it was made from
     std::vector<exposure_view> exposures;
     std::vector<credential_view> credentials;
     std::optional<policy::decommission> leaving;  // none: this host stays
@@ -59,7 +59,7 @@ struct notice {
 std::vector<notice> notices(const status_view&, policy::instant now);
 
 // "2 of 2 users up to date, 1 being removed"
-std::string up_to_date(const std::vector<policy::standing>&);
+std::string up_to_date(const std::vector<policy::user_status>&);
 
 // "3 h", "now"; "-" where there is none.
 std::string until(const std::optional<policy::instant>&, policy::instant now);

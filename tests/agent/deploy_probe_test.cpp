@@ -11,10 +11,10 @@
 
 namespace {
 
-using deploy::proof_verdict;
+using deploy::verify_verdict;
 using policy::errc;
 
-deploy::proof_request request()
+deploy::verify_request request()
 {
     return {.exposure = "logs",
             .user = "siem",
@@ -30,7 +30,7 @@ struct fixture {
     support::recording_process process;
     deploy::broker_probe probe{process, "/usr/bin/exposure-agent-probe"};
 
-    policy::result<deploy::proof_answer> ask(io::process_outcome outcome)
+    policy::result<deploy::verify_answer> ask(io::process_outcome outcome)
     {
         process.outcomes = {std::move(outcome)};
         return support::run_coroutine(probe.ask(request()));
@@ -44,7 +44,7 @@ io::process_outcome said(std::string line)
 
 struct line {
     std::string verdict;
-    proof_verdict meaning;
+    verify_verdict meaning;
 };
 
 std::ostream& operator<<(std::ostream& out, const line& l)
@@ -52,11 +52,11 @@ std::ostream& operator<<(std::ostream& out, const line& l)
     return out << l.verdict;
 }
 
-const std::vector<line> lines = {{"accepted", proof_verdict::accepted},
-                                 {"refused_tls", proof_verdict::refused_tls},
-                                 {"not_authorized_topic", proof_verdict::topic_not_granted},
-                                 {"not_authorized_group", proof_verdict::group_not_granted},
-                                 {"unreachable", proof_verdict::unreachable}};
+const std::vector<line> lines = {{"accepted", verify_verdict::accepted},
+                                 {"refused_tls", verify_verdict::refused_tls},
+                                 {"not_authorized_topic", verify_verdict::topic_not_granted},
+                                 {"not_authorized_group", verify_verdict::group_not_granted},
+                                 {"unreachable", verify_verdict::unreachable}};
 
 const std::vector<std::string> nonsense = {"",
                                            "accepted",

@@ -1,6 +1,7 @@
 #include "agent/disk/renderings.hpp"
 #include "crypto/certificate.hpp"
 #include "tests/agent/disk_publication.hpp"
+#include "tests/support/each_change.hpp"
 
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -661,6 +662,14 @@ BOOST_AUTO_TEST_CASE(a_change_of_what_the_files_are_made_from_changes_the_finger
         change();
         BOOST_TEST(seen.insert(print()).second);
     }
+
+    // every member of the output counts
+    std::set<std::string> same;
+    const auto before = print();
+    support::with_each_change(wanted.output, "output", [&](const std::string& name) {
+        if (print() == before) same.insert(name);
+    });
+    BOOST_TEST(same == std::set<std::string>{}, boost::test_tools::per_element());
 
     // what no format shows changes nothing
     wanted.output.formats = {file_format::pem};

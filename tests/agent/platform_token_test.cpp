@@ -3,8 +3,12 @@
 #include "agent/platform/token_record.hpp"
 #include "crypto/digest.hpp"
 #include "policy/dates.hpp"
+#include "tests/support/each_change.hpp"
 
 #include <boost/test/unit_test.hpp>
+
+#include <set>
+#include <string>
 
 namespace {
 
@@ -16,6 +20,22 @@ std::string jwt(const std::string& claims)
 }
 
 BOOST_AUTO_TEST_SUITE(platform_token)
+
+BOOST_AUTO_TEST_CASE(every_member_that_says_who_the_client_is_counts)
+{
+    policy::identity_settings settings{.auth_url = "https://login.example.com", .client_id = "a"};
+    const crypto::secret password("s");
+    const auto before = platform::client_fingerprint(settings, password);
+    std::set<std::string> same;
+    support::with_each_change(settings, "identity", [&](const std::string& name) {
+        if (platform::client_fingerprint(settings, password) == before) same.insert(name);
+    });
+    BOOST_TEST(same == (std::set<std::string>{"identity.access_token", "identity.client_secret",
+                                              "identity.publish_command", "identity.refresh_every",
+                                              "identity.scope"}),
+               boost::test_tools::per_element());
+    BOOST_TEST(platform::client_fingerprint(settings, crypto::secret("t")) != before);
+}
 
 BOOST_AUTO_TEST_CASE(lifetimes_of_every_shape)
 {

@@ -1,6 +1,6 @@
 #include "agent/reconcile/execute.hpp"
-#include "policy/requests.hpp"
-#include "policy/standing.hpp"
+#include "policy/action.hpp"
+#include "policy/status.hpp"
 #include "tests/support/small_world.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -363,7 +363,7 @@ BOOST_AUTO_TEST_CASE(a_certificate_that_the_broker_refuses_is_never_switched_to)
     w.siem().verify = true;
     w.siem().contact = "other@example.com";
     w.desired.exposures.front().broker = "broker.example.com:9093";
-    w.broker.verdict = deploy::proof_verdict::refused_tls;
+    w.broker.verdict = deploy::verify_verdict::refused_tls;
     BOOST_TEST(!w.reconcile({.timeout = std::chrono::hours(1)}).converged());
     BOOST_TEST(w.kept().current == in_use);
     BOOST_TEST(w.publisher.current.at("/out/siem") == in_use);
@@ -371,7 +371,7 @@ BOOST_AUTO_TEST_CASE(a_certificate_that_the_broker_refuses_is_never_switched_to)
 }
 
 // What is said of a certificate that the broker does not accept, when it says `in_use` of the one in use.
-std::string sentence_of(deploy::proof_verdict fresh, deploy::proof_verdict in_use,
+std::string sentence_of(deploy::verify_verdict fresh, deploy::verify_verdict in_use,
                         std::chrono::seconds timeout)
 {
     small_world w;
@@ -389,11 +389,11 @@ std::string sentence_of(deploy::proof_verdict fresh, deploy::proof_verdict in_us
 
 BOOST_AUTO_TEST_CASE(a_refusal_is_told_from_a_broker_that_is_away_by_the_pair_in_use)
 {
-    using enum deploy::proof_verdict;
+    using enum deploy::verify_verdict;
     using namespace std::chrono_literals;
     struct row {
-        deploy::proof_verdict fresh;
-        deploy::proof_verdict in_use;
+        deploy::verify_verdict fresh;
+        deploy::verify_verdict in_use;
         std::chrono::seconds timeout;
         const char* said;
     };
@@ -421,7 +421,7 @@ BOOST_AUTO_TEST_CASE(a_topic_that_is_not_granted_is_named_with_the_one_that_the_
         w.siem().verify = true;
         w.desired.exposures.front().broker = "broker.example.com:9093";
         w.desired.exposures.front().topic = topic;
-        w.broker.verdict = deploy::proof_verdict::topic_not_granted;
+        w.broker.verdict = deploy::verify_verdict::topic_not_granted;
         w.reconcile({.timeout = std::chrono::hours(1)});
         BOOST_TEST((w.kept().failure.value().kind == policy::retry::after_change));
         return w.kept().failure.value().sentence;
@@ -453,7 +453,7 @@ BOOST_AUTO_TEST_CASE(a_changed_owner_creates_nothing_before_a_person_accepts_it)
     BOOST_TEST(w.platform.users.size() == 2U);
     auto after = w.store.saved;
     after.owner = "web-02";
-    const auto standings = policy::standings(w.desired, after, w.clock.now());
+    const auto standings = policy::statuses(w.desired, after, w.clock.now());
     BOOST_TEST(standings.front().retiring.empty());
 }
 

@@ -222,7 +222,7 @@ BOOST_AUTO_TEST_CASE(a_mistake_changes_nothing)
     const auto edit = service::edit_of(
         two_users(), {.errors = {{.file = "agent.yaml", .line = 3, .column = 5, .text = "unknown key"}}});
     BOOST_TEST(!edit.desired);
-    BOOST_TEST(edit.mistakes == std::vector<std::string>{"agent.yaml:3:5: unknown key"},
+    BOOST_TEST(edit.diagnostics == std::vector<std::string>{"agent.yaml:3:5: unknown key"},
                boost::test_tools::per_element());
 }
 

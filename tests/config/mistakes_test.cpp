@@ -394,7 +394,7 @@ BOOST_AUTO_TEST_CASE(a_secret_in_the_file_is_not_repeated)
     BOOST_TEST((told.back().text.find("is a secret written into this file") != std::string::npos));
 }
 
-BOOST_AUTO_TEST_CASE(mistakes_are_sorted_and_limited)
+BOOST_AUTO_TEST_CASE(diagnostics_are_sorted_and_limited)
 {
     std::string many = top("");
     for (int i = 0; i < 1500; ++i)

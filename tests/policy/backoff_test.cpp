@@ -110,7 +110,7 @@ BOOST_AUTO_TEST_CASE(a_person_who_waits_sees_three_attempts)
 }
 
 // Applies what the pass came to; true when there was anything.
-bool settle(policy::stored_user& user, const policy::outlook& view)
+bool settle(policy::stored_user& user, const policy::decision& view)
 {
     const auto events = policy::conclusions(user, view);
     for (const auto& what : events)
@@ -123,9 +123,9 @@ BOOST_AUTO_TEST_CASE(what_came_to_a_good_end_is_no_failure_any_more)
     const auto memory = policy::remember({}, failing(), "entry", std::nullopt, now);
     policy::stored_user user{.generations = {{.id = "aaaaaaaa"}}, .current = "aaaaaaaa"};
     user.failure = user.deploy_failure = user.clear_failure = memory;
-    policy::outlook view{.finding = policy::reason::backing_off, .clears = true};
+    policy::decision view{.why = policy::reason::backing_off, .clears = true};
     BOOST_TEST(!settle(user, view));
-    view.finding = policy::reason::healthy;
+    view.why = policy::reason::healthy;
     BOOST_TEST(settle(user, view));
     BOOST_TEST((!user.failure && user.deploy_failure && user.clear_failure));
     user.generations.front().deployed_at = now;

@@ -37,9 +37,9 @@ BOOST_AUTO_TEST_CASE(the_proof_of_a_user_in_order)
     BOOST_TEST(fact(e, "current_remote_id") == "u-a");
     BOOST_TEST(fact(e, "current_on_platform") == "READY");
     BOOST_TEST(fact(e, "pending") == "none");
-    BOOST_TEST((e.finding == policy::reason::healthy));
-    BOOST_TEST(e.next == "rotate");
-    BOOST_TEST((e.next_at > w.now));
+    BOOST_TEST((e.decision.why == policy::reason::healthy));
+    BOOST_TEST(e.decision.next == "rotate");
+    BOOST_TEST((e.decision.next_at > w.now));
     BOOST_TEST(e.would_change.size() == 4u);
 }
 
@@ -49,9 +49,9 @@ BOOST_AUTO_TEST_CASE(nothing_is_known_of_a_user_that_is_new)
     w.want();
     const auto e = explain(w);
     BOOST_TEST(fact(e, "current") == "none");
-    BOOST_TEST((e.finding == policy::reason::absent));
-    BOOST_TEST(e.next == "create");
-    BOOST_TEST((e.next_at == w.now));
+    BOOST_TEST((e.decision.why == policy::reason::absent));
+    BOOST_TEST(e.decision.next == "create");
+    BOOST_TEST((e.decision.next_at == w.now));
 }
 
 BOOST_AUTO_TEST_CASE(what_waits_for_a_person_says_what_would_change_it)
@@ -60,8 +60,8 @@ BOOST_AUTO_TEST_CASE(what_waits_for_a_person_says_what_would_change_it)
     w.want();
     w.have().creations = {w.now, w.now, w.now};
     const auto e = explain(w);
-    BOOST_TEST(e.blocked);
-    BOOST_TEST(e.next == "");
+    BOOST_TEST(e.decision.blocked);
+    BOOST_TEST(e.decision.next == "");
     BOOST_TEST(e.would_change.size() == 1u);
     BOOST_TEST(fact(e, "made_within_a_day") == "3");
 }
@@ -73,9 +73,9 @@ BOOST_AUTO_TEST_CASE(a_removal_has_its_action_and_time)
     w.drop("web");
     w.have().unwanted_since = w.now - 1h;
     const auto e = explain(w);
-    BOOST_TEST((e.finding == policy::reason::not_in_file));
-    BOOST_TEST(e.next == "remove");
-    BOOST_TEST((e.next_at == w.now + 23h));
+    BOOST_TEST((e.decision.why == policy::reason::not_in_file));
+    BOOST_TEST(e.decision.next == "remove");
+    BOOST_TEST((e.decision.next_at == w.now + 23h));
     BOOST_TEST(e.would_change.size() == 1u);
 }
 
@@ -85,11 +85,11 @@ BOOST_AUTO_TEST_CASE(a_changed_entry_says_from_what_to_what_and_what_would_chang
     w.in_use();
     w.want().consumer_group = "siem-2";
     const auto e = explain(w);
-    BOOST_TEST(e.sentence == "consumer_group changed: siem → siem-2");
+    BOOST_TEST(e.decision.sentence == "consumer_group changed: siem → siem-2");
     BOOST_TEST(e.would_change.size() == 1u);
     w.want().consumer_group = "siem";
     w.want().description = "SIEM";
-    BOOST_TEST(explain(w).sentence == "description changed: (none) → SIEM");
+    BOOST_TEST(explain(w).decision.sentence == "description changed: (none) → SIEM");
 }
 
 BOOST_AUTO_TEST_CASE(a_back_off_says_what_comes_after_it)
@@ -98,9 +98,9 @@ BOOST_AUTO_TEST_CASE(a_back_off_says_what_comes_after_it)
     w.want();
     w.have().failure = w.fails("web", policy::retry::after_change);
     const auto e = explain(w);
-    BOOST_TEST(e.sentence == "it failed");
-    BOOST_TEST(e.next == "create");
-    BOOST_TEST((e.next_at == w.now + 60s));
+    BOOST_TEST(e.decision.sentence == "it failed");
+    BOOST_TEST(e.decision.next == "create");
+    BOOST_TEST((e.decision.next_at == w.now + 60s));
 }
 
 BOOST_AUTO_TEST_CASE(an_exposure_that_refuses_is_shown_also_where_nothing_is_due)
@@ -112,7 +112,7 @@ BOOST_AUTO_TEST_CASE(an_exposure_that_refuses_is_shown_also_where_nothing_is_due
     BOOST_TEST(fact(explain(w), "platform_error") == "403 Forbidden");
     w.want().contact = "other@example.com";
     const auto e = explain(w);
-    BOOST_TEST(e.sentence == "403 Forbidden");
+    BOOST_TEST(e.decision.sentence == "403 Forbidden");
     BOOST_TEST_REQUIRE(e.would_change.size() == 1u);
     BOOST_TEST(e.would_change.front().find("role") != std::string::npos);
 }
@@ -123,8 +123,8 @@ BOOST_AUTO_TEST_CASE(the_gate_of_the_exposure_shows)
     w.want();
     w.seen().instances.clear();
     const auto e = explain(w);
-    BOOST_TEST((e.finding == policy::reason::instance_vanished));
-    BOOST_TEST(e.blocked);
+    BOOST_TEST((e.decision.why == policy::reason::instance_vanished));
+    BOOST_TEST(e.decision.blocked);
     BOOST_TEST(!e.would_change.empty());
 }
 

@@ -1,16 +1,19 @@
 #include "policy/fingerprint.hpp"
 
+#include "tests/support/each_change.hpp"
 #include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>
 
 #include <functional>
 #include <set>
+#include <string>
 
 namespace {
 
 using namespace std::chrono_literals;
 using support::policy_world;
+using support::with_each_change;
 
 BOOST_AUTO_TEST_SUITE(fingerprint)
 
@@ -19,6 +22,48 @@ BOOST_AUTO_TEST_CASE(the_hash_is_the_same_on_every_machine)
     BOOST_TEST(policy::stable_hash("") == 0xcbf29ce484222325ULL);
     BOOST_TEST(policy::stable_hash("a") == 0xaf63dc4c8601ec8cULL);
     BOOST_TEST(policy::stable_hash("foobar") == 0x85944171f73967e8ULL);
+}
+
+BOOST_AUTO_TEST_CASE(every_member_of_a_user_and_its_exposure_counts)
+{
+    policy_world w;
+    auto user = w.want();
+    user.hooks.push_back({.argv = {"a"}});
+    auto exposure = w.exposure();
+    const auto before = policy::entry_fingerprint(exposure, user);
+    std::set<std::string> same;
+    const auto check = [&](const std::string& name) {
+        if (policy::entry_fingerprint(exposure, user) == before) same.insert(name);
+    };
+    with_each_change(user, "user", check);
+    with_each_change(exposure, "exposure", check);
+    // which user it is says its name; others of the exposure are their own entries
+    BOOST_TEST(same == (std::set<std::string>{"exposure.name", "exposure.users"}),
+               boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(every_member_of_a_credential_that_its_file_depends_on_counts)
+{
+    policy::desired_credential credential{.name = "backup", .resource = "r", .action = "a", .file = "/f"};
+    const auto before = policy::entry_fingerprint(credential);
+    std::set<std::string> same;
+    with_each_change(credential, "credential", [&](const std::string& name) {
+        if (policy::entry_fingerprint(credential) == before) same.insert(name);
+    });
+    BOOST_TEST(same == (std::set<std::string>{"credential.hooks", "credential.interval", "credential.name"}),
+               boost::test_tools::per_element());
+}
+
+BOOST_AUTO_TEST_CASE(two_values_never_read_the_same)
+{
+    const auto text_of = [](const std::vector<std::string>& words) {
+        std::string text;
+        policy::append_canonical(text, words);
+        return text;
+    };
+    BOOST_TEST(text_of({"a", "b"}) != text_of({"ab"}));
+    BOOST_TEST(text_of({"a", "b"}) != text_of({"a1:b"}));
+    BOOST_TEST(text_of({""}) != text_of({}));
 }
 
 BOOST_AUTO_TEST_CASE(every_key_of_an_entry_counts)

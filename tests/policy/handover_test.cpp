@@ -1,5 +1,5 @@
 #include "policy/notify.hpp"
-#include "policy/standing.hpp"
+#include "policy/status.hpp"
 #include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(only_with_retire_is_it_deleted_after_its_rotation)
         auto& successor = w.in_use("web", 'b');
         successor.published_at = successor.deployed_at = w.now - 48h;
         BOOST_TEST(w.steps() == (kept ? "" : "retire web a"));
-        const auto users = policy::standings(w.desired, w.stored, w.now);
+        const auto users = policy::statuses(w.desired, w.stored, w.now);
         BOOST_TEST(users.at(0).retiring.empty() == kept);
     }
 }
@@ -155,13 +155,13 @@ BOOST_AUTO_TEST_CASE(it_is_done_when_no_record_is_left)
 {
     auto w = leaving(true);
     BOOST_TEST(!policy::is_decommissioned(w.stored));
-    for (const auto& s : policy::standings(w.desired, w.stored, w.now))
+    for (const auto& s : policy::statuses(w.desired, w.stored, w.now))
         BOOST_TEST((s.state == policy::user_state::removing));
     w.stored.users.clear();
     BOOST_TEST(policy::is_decommissioned(w.stored));
-    BOOST_TEST(policy::standings(w.desired, w.stored, w.now).empty());
+    BOOST_TEST(policy::statuses(w.desired, w.stored, w.now).empty());
     const policy::notify_facts facts{
-        .desired = w.desired, .stored = w.stored, .login = {.required = true}, .mistakes = {}};
+        .desired = w.desired, .stored = w.stored, .login = {.required = true}, .diagnostics = {}};
     BOOST_TEST(policy::notifications(facts, {}, w.now).due.empty());
 }
 

@@ -29,7 +29,7 @@ struct told_world : policy_world {
     policy::notify_decision decide() const
     {
         const policy::notify_facts facts{
-            .desired = desired, .stored = stored, .login = login, .mistakes = mistakes};
+            .desired = desired, .stored = stored, .login = login, .diagnostics = diagnostics};
         return policy::notifications(facts, memory, now);
     }
 
@@ -57,8 +57,8 @@ struct told_world : policy_world {
         return g;
     }
 
-    policy::login_standing login;
-    std::vector<std::string> mistakes;
+    policy::login_facts login;
+    std::vector<std::string> diagnostics;
     policy::notify_memory memory;
 };
 
@@ -170,7 +170,7 @@ BOOST_AUTO_TEST_CASE(which_cases_exist)
         {"wrong configuration",
          [](told_world& w) {
              w.in_use();
-             w.mistakes = {"agent.yaml:3:1: unknown key"};
+             w.diagnostics = {"agent.yaml:3:1: unknown key"};
          },
          "", "raised configuration configuration"},
     };

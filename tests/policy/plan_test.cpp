@@ -1,6 +1,6 @@
 #include "policy/plan.hpp"
 
-#include "policy/standing.hpp"
+#include "policy/status.hpp"
 #include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -31,19 +31,19 @@ void busy(policy_world& w)
     w.drop("dropped");
 }
 
-std::string gate(const policy_world& w)
+std::string guard(const policy_world& w)
 {
     const auto view = w.exposure_view();
-    return std::string(word_of(view.finding)) + (view.blocked ? ", blocked" : "");
+    return std::string(word_of(view.why)) + (view.blocked ? ", blocked" : "");
 }
 
 BOOST_AUTO_TEST_SUITE(plan)
 
-BOOST_AUTO_TEST_CASE(an_open_gate_lets_everything_through)
+BOOST_AUTO_TEST_CASE(an_open_guard_lets_everything_through)
 {
     policy_world w;
     busy(w);
-    BOOST_TEST(gate(w) == "healthy");
+    BOOST_TEST(guard(w) == "healthy");
     BOOST_TEST(w.steps() ==
                "issue absent, collect ready 1, publish damaged 2, deploy hooks 3, retire retiring 4, "
                "mark_unwanted dropped");
@@ -54,7 +54,7 @@ BOOST_AUTO_TEST_CASE(a_cloned_state_directory_does_nothing_at_all)
     policy_world w;
     busy(w);
     w.stored.cloned = true;
-    BOOST_TEST(gate(w) == "cloned, blocked");
+    BOOST_TEST(guard(w) == "cloned, blocked");
     BOOST_TEST(w.steps() == "");
     BOOST_TEST(w.finding("ready") == "cloned");
     BOOST_TEST(w.view("ready").blocked);
@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_clock_does_nothing_at_all)
         policy_world w;
         busy(w);
         w.clock_ahead() = skew;
-        BOOST_TEST(gate(w) == "clock_wrong, blocked");
+        BOOST_TEST(guard(w) == "clock_wrong, blocked");
         BOOST_TEST(w.steps() == "");
     }
     policy_world w;
@@ -91,11 +91,11 @@ BOOST_AUTO_TEST_CASE(a_wrong_clock_of_one_platform_stops_its_own_exposures_alone
     w.stored.exposures["more"].where.base_url = other.base_url;
     w.observed.exposures["more"] = w.seen();
     w.observed.clock_ahead[other.base_url] = 1h;
-    BOOST_TEST(gate(w) == "healthy");
+    BOOST_TEST(guard(w) == "healthy");
     BOOST_TEST(w.steps() == "issue web");
-    BOOST_TEST(std::string(policy::word_of(w.plan().exposures.at(1).finding)) == "clock_wrong");
+    BOOST_TEST(std::string(policy::word_of(w.plan().exposures.at(1).why)) == "clock_wrong");
     std::swap(w.clock_ahead(), w.observed.clock_ahead[other.base_url]);
-    BOOST_TEST(gate(w) == "clock_wrong, blocked");
+    BOOST_TEST(guard(w) == "clock_wrong, blocked");
     BOOST_TEST(w.steps() == "issue web");  // of the other
 }
 
@@ -123,14 +123,14 @@ BOOST_AUTO_TEST_CASE(an_exposure_that_cannot_be_looked_at_gets_what_the_disk_alo
     policy_world w;
     busy(w);
     w.seen() = {.looked_at = w.now, .error = policy::failure{.context = "no answer"}};
-    BOOST_TEST(gate(w) == "unreachable");
+    BOOST_TEST(guard(w) == "unreachable");
     BOOST_TEST(w.exposure_view().sentence == "no answer");
     BOOST_TEST(w.steps() == local);
     BOOST_TEST(w.finding("absent") == "unreachable");
     BOOST_TEST(!w.view("absent").blocked);
 
     w.observed.exposures.clear();
-    BOOST_TEST(gate(w) == "unreachable");
+    BOOST_TEST(guard(w) == "unreachable");
     BOOST_TEST(w.steps() == local);
 }
 
@@ -138,8 +138,8 @@ std::string later(const policy_world& w)
 {
     std::string text;
     for (const auto& step : w.plan().later)
-        text += step.name.user + " " + step.action + " " + word_of(step.why) + " in " +
-                std::to_string((step.at - w.now) / 1h) + " h; ";
+        text += step.name.user + " " + step.next + " " + word_of(step.why) + " in " +
+                std::to_string((*step.next_at - w.now) / 1h) + " h; ";
     return text;
 }
 
@@ -171,7 +171,7 @@ BOOST_AUTO_TEST_CASE(a_user_of_another_owner_is_promised_no_deletion)
         {.owner = "web-00", .name = {"logs", "web"}, .key = policy::marker_key(old.fingerprint)});
     w.remote("u-0").mark->owner = "web-00";
     BOOST_TEST(later(w).find("retire") == std::string::npos);
-    BOOST_TEST(policy::standings(w.desired, w.stored, w.now).front().retiring.empty());
+    BOOST_TEST(policy::statuses(w.desired, w.stored, w.now).front().retiring.empty());
 }
 
 BOOST_AUTO_TEST_CASE(a_changed_owner_waits_for_a_person)
@@ -205,7 +205,7 @@ BOOST_AUTO_TEST_CASE(the_instance)
 
     w.exposure().create_instance = false;
     BOOST_TEST(w.steps() == "");
-    BOOST_TEST(gate(w) == "instance_missing, blocked");
+    BOOST_TEST(guard(w) == "instance_missing, blocked");
     w.exposure().create_instance = true;
 
     w.known().onboarding_since = w.now - 14s;  // no answer: it is looked for first
@@ -229,7 +229,7 @@ BOOST_AUTO_TEST_CASE(onboarding_that_failed_waits_its_time)
                                                .next_attempt = w.now + 10min,
                                                .wanted = w.exposure().base_url};
     BOOST_TEST(w.steps() == "");
-    BOOST_TEST(gate(w) == "waiting_instance, blocked");
+    BOOST_TEST(guard(w) == "waiting_instance, blocked");
     BOOST_TEST(w.exposure_view().sentence == "the tenant may not");
     BOOST_TEST((w.plan().wake_at == w.now + 10min));
     w.options.ignore_backoff = true;
@@ -245,7 +245,7 @@ BOOST_AUTO_TEST_CASE(an_instance_in_the_making_is_waited_for)
     busy(w);
     w.seen().instances.front().status = policy::remote_status::in_progress;
     w.seen().instances.front().status_text = "IN PROGRESS";
-    BOOST_TEST(gate(w) == "waiting_instance");
+    BOOST_TEST(guard(w) == "waiting_instance");
     BOOST_TEST(w.plan().waits_for_platform);
     BOOST_TEST(w.steps() == "publish damaged 2, deploy hooks 3, mark_unwanted dropped");
 }
@@ -255,10 +255,10 @@ BOOST_AUTO_TEST_CASE(several_instances_are_an_incident)
     policy_world w;
     busy(w);
     w.seen().instances.push_back({.id = "i-2", .status = policy::remote_status::ready});
-    BOOST_TEST(gate(w) == "instance_several, blocked");
+    BOOST_TEST(guard(w) == "instance_several, blocked");
     BOOST_TEST(w.steps() == "publish damaged 2, deploy hooks 3, mark_unwanted dropped");
     w.options.accept_loss = true;
-    BOOST_TEST(gate(w) == "instance_several, blocked");
+    BOOST_TEST(guard(w) == "instance_several, blocked");
 }
 
 BOOST_AUTO_TEST_CASE(a_vanished_instance_is_an_incident)
@@ -268,7 +268,7 @@ BOOST_AUTO_TEST_CASE(a_vanished_instance_is_an_incident)
         w.want();
         w.seen().instances.clear();
         if (another) w.seen().instances.push_back({.id = "i-2", .status = policy::remote_status::ready});
-        BOOST_TEST(gate(w) == "instance_vanished, blocked");
+        BOOST_TEST(guard(w) == "instance_vanished, blocked");
         BOOST_TEST(w.steps() == "");
         BOOST_TEST(w.finding() == "instance_vanished");
         w.options.accept_loss = true;
@@ -284,7 +284,7 @@ BOOST_AUTO_TEST_CASE(an_instance_that_only_its_users_remember_is_no_reason_for_a
     w.stored.exposures.clear();
     w.seen().instances.clear();
     w.seen().users.clear();
-    BOOST_TEST(gate(w) == "instance_vanished, blocked");
+    BOOST_TEST(guard(w) == "instance_vanished, blocked");
     BOOST_TEST(w.steps() == "");
     w.options.accept_loss = true;
     BOOST_TEST(w.steps() == "forget_instance i-1");
@@ -329,7 +329,7 @@ BOOST_AUTO_TEST_CASE(an_unreadable_record_of_the_exposure_stops_it)
     w.want();
     w.known().name = "logs";
     w.known().unreadable = "logs.json is damaged: restore it";
-    BOOST_TEST(gate(w) == "record_unreadable, blocked");
+    BOOST_TEST(guard(w) == "record_unreadable, blocked");
     BOOST_TEST(w.steps() == "");
 }
 
@@ -347,7 +347,7 @@ BOOST_AUTO_TEST_CASE(users_that_vanish_together_are_an_incident)
             w.in_use(std::string("u") + digit, digit);
             if (i < r.gone) w.vanish(std::string("u-") + digit);
         }
-        BOOST_TEST(gate(w) == (r.incident ? "users_vanished, blocked" : "healthy"));
+        BOOST_TEST(guard(w) == (r.incident ? "users_vanished, blocked" : "healthy"));
         BOOST_TEST((w.steps() == "") == r.incident);
         w.options.accept_loss = true;
         BOOST_TEST(w.steps().starts_with("lose u1 1"));

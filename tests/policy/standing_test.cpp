@@ -1,6 +1,5 @@
-#include "policy/standing.hpp"
-
 #include "policy/facts.hpp"
+#include "policy/status.hpp"
 #include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>
@@ -18,9 +17,9 @@ using policy::retry;
 using support::policy_world;
 using support::stage;
 
-policy::standing stand(const policy_world& w)
+policy::user_status stand(const policy_world& w)
 {
-    return policy::standings(w.desired, w.stored, w.now).at(0);
+    return policy::statuses(w.desired, w.stored, w.now).at(0);
 }
 
 struct row {
@@ -208,7 +207,7 @@ BOOST_AUTO_TEST_CASE(users_of_the_file_first_then_those_that_left_it)
     w.in_use("b", '1');
     w.in_use("a", '2');
     w.drop("a");
-    const auto all = policy::standings(w.desired, w.stored, w.now);
+    const auto all = policy::statuses(w.desired, w.stored, w.now);
     BOOST_REQUIRE(all.size() == 2u);
     BOOST_TEST(all[0].name.user == "b");
     BOOST_TEST(all[1].name.user == "a");

@@ -1,6 +1,6 @@
 #include "tests/simulation/platform.hpp"
 
-#include "agent/platform/address.hpp"
+#include "agent/io/url.hpp"
 #include "agent/platform/authorize.hpp"
 #include "crypto/digest.hpp"
 #include "policy/dates.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
+#include "agent/io/async.hpp"
 #include "agent/io/http.hpp"
-#include "agent/io/stop_event.hpp"
 #include "tests/simulation/machine.hpp"
 #include "tests/support/test_ca.hpp"
 

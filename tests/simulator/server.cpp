@@ -208,8 +208,7 @@ private:
     const application& served_;
 };
 
-asio::awaitable<void> converse_https(tcp::socket socket, asio::ssl::context& context,
-                                     const application& served)
+asio::awaitable<void> serve_https(tcp::socket socket, asio::ssl::context& context, const application& served)
 {
     counted_connection counted{served};
     tls_stream stream{std::move(socket), context};
@@ -223,7 +222,7 @@ asio::awaitable<void> converse_https(tcp::socket socket, asio::ssl::context& con
     co_await stream.async_shutdown(token);
 }
 
-asio::awaitable<void> converse_http(tcp::socket socket, const application& served)
+asio::awaitable<void> serve_http(tcp::socket socket, const application& served)
 {
     const counted_connection counted{served};
     beast::tcp_stream stream{std::move(socket)};
@@ -233,7 +232,7 @@ asio::awaitable<void> converse_http(tcp::socket socket, const application& serve
 
 using welcome = std::function<asio::awaitable<void>(tcp::socket)>;
 
-asio::awaitable<void> accept(tcp::acceptor& acceptor, welcome converse)
+asio::awaitable<void> accept(tcp::acceptor& acceptor, welcome serve)
 {
     for (;;) {
         auto [error, socket] = co_await acceptor.async_accept(token);
@@ -244,7 +243,7 @@ asio::awaitable<void> accept(tcp::acceptor& acceptor, welcome converse)
         }
         boost::system::error_code ignored;
         socket.set_option(tcp::no_delay{true}, ignored);
-        spawn(acceptor.get_executor(), converse(std::move(socket)));
+        spawn(acceptor.get_executor(), serve(std::move(socket)));
     }
 }
 
@@ -266,15 +265,14 @@ void serve_https(tcp::acceptor& acceptor, std::function<asio::ssl::context&()> c
 {
     spawn(acceptor.get_executor(),
           accept(acceptor, [choose = std::move(choose), &served](tcp::socket socket) {
-              return converse_https(std::move(socket), choose(), served);
+              return serve_https(std::move(socket), choose(), served);
           }));
 }
 
 void serve_http(tcp::acceptor& acceptor, const application& served)
 {
-    spawn(acceptor.get_executor(), accept(acceptor, [&served](tcp::socket socket) {
-              return converse_http(std::move(socket), served);
-          }));
+    spawn(acceptor.get_executor(),
+          accept(acceptor, [&served](tcp::socket socket) { return serve_http(std::move(socket), served); }));
 }
 
 }  // namespace simulator

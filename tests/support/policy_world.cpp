@@ -228,7 +228,7 @@ std::string policy_world::steps() const
     return text;
 }
 
-policy::outlook policy_world::view(const std::string& user) const
+policy::decision policy_world::view(const std::string& user) const
 {
     const auto result = plan();
     const auto found = std::ranges::find(result.users, user, [](const auto& v) { return v.name.user; });
@@ -238,10 +238,10 @@ policy::outlook policy_world::view(const std::string& user) const
 
 std::string policy_world::finding(const std::string& user) const
 {
-    return policy::word_of(view(user).finding);
+    return policy::word_of(view(user).why);
 }
 
-policy::exposure_outlook policy_world::exposure_view() const
+policy::decision policy_world::exposure_view() const
 {
     return plan().exposures.at(0);
 }

@@ -56,9 +56,9 @@ public:
     // "issue web, retire web 0 u-0": kind, user, generation's digit, remote id where it is not the
     // generation's.
     std::string steps() const;
-    policy::outlook view(const std::string& user = "web") const;
+    policy::decision view(const std::string& user = "web") const;
     std::string finding(const std::string& user = "web") const;  // its stable word
-    policy::exposure_outlook exposure_view() const;
+    policy::decision exposure_view() const;
 
     policy::desired_state desired;
     policy::observed_state observed;

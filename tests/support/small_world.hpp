@@ -283,21 +283,21 @@ private:
     diary& diary_;
 };
 
-class memory_broker final : public deploy::broker_proof {
+class memory_broker final : public deploy::broker_verifier {
 public:
-    deploy::proof_verdict verdict = deploy::proof_verdict::accepted;
-    std::map<std::string, deploy::proof_verdict> of_generation;  // other than `verdict`
-    int refusals = 0;                                            // so many askings are refused first
+    deploy::verify_verdict verdict = deploy::verify_verdict::accepted;
+    std::map<std::string, deploy::verify_verdict> of_generation;  // other than `verdict`
+    int refusals = 0;                                             // so many askings are refused first
 
-    io::task<deploy::proof_answer> ask(deploy::proof_request request) override
+    io::task<deploy::verify_answer> ask(deploy::verify_request request) override
     {
         if (refusals-- > 0)
-            co_return deploy::proof_answer{deploy::proof_verdict::group_not_granted, "not yet"};
+            co_return deploy::verify_answer{deploy::verify_verdict::group_not_granted, "not yet"};
         const auto key = crypto::private_key::from_pem(request.key_pem.view());
         for (const auto& [id, other] : of_generation)
             if (key && policy::generation_id(key->fingerprint()) == id)
-                co_return deploy::proof_answer{other, "said the broker"};
-        co_return deploy::proof_answer{verdict, "said the broker"};
+                co_return deploy::verify_answer{other, "said the broker"};
+        co_return deploy::verify_answer{verdict, "said the broker"};
     }
 };
 

@@ -40,8 +40,7 @@ void history::help()
     bool loss = false;
     bool reconcile = false;
     for (const auto& view : agent_.last_plan().exposures)
-        loss |= view.finding == policy::reason::instance_vanished ||
-                view.finding == policy::reason::users_vanished;
+        loss |= view.why == policy::reason::instance_vanished || view.why == policy::reason::users_vanished;
     for (const auto& [name, record] : agent_.memory().users) {
         if (record.failure && record.failure->kind != policy::retry::later) reconcile = true;
         const std::string why = record.blocked ? record.blocked->reason : "";
@@ -139,7 +138,7 @@ void history::show_all()
                u.place + " " + u.instance + ": " + u.shown.description + (u.keyless ? " (exempt)" : "") +
                (u.key.empty() ? " (stranger)" : ""));
     for (const auto& view : agent_.last_plan().users)
-        w_.say("  plan: " + view.name.text() + " " + policy::word_of(view.finding) + " " + view.sentence);
+        w_.say("  plan: " + view.name.text() + " " + policy::word_of(view.why) + " " + view.sentence);
 }
 
 void history::converge(const char* when)

@@ -131,7 +131,7 @@ void laws::on_plan(const policy::plan_result& plan, const policy::stored_state& 
     if (plan.wake_at <= now) broken("wake_at is not in the future");
     if (plan.wake_at > now + file.reconcile.interval) broken("wake_at is later than the interval");
     for (const auto& view : plan.users)
-        if (view.blocked && (view.sentence.empty() || view.finding == policy::reason::healthy))
+        if (view.blocked && (view.sentence.empty() || view.why == policy::reason::healthy))
             broken("I10: " + view.name.text() + " is blocked and does not say why");
     const auto removals =
         std::ranges::count(plan.actions, policy::action_kind::remove, &policy::action::kind);

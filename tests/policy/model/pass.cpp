@@ -258,7 +258,7 @@ void agent::remember_exposure(const std::string& name, const policy::failure& fa
 void agent::keep_conclusions(const policy::plan_result& plan, const std::string& name)
 {
     for (const auto& view : plan.users) {
-        if (view.name.exposure != name || view.finding == policy::reason::unreachable) continue;
+        if (view.name.exposure != name || view.why == policy::reason::unreachable) continue;
         if (!view.blocked && !stored_.users.contains(view.name)) continue;
         if (const auto events = policy::conclusions(user(view.name), view); !events.empty()) {
             if (w_.loud && view.blocked) w_.say(" " + view.name.text() + " is blocked: " + view.sentence);
@@ -266,7 +266,7 @@ void agent::keep_conclusions(const policy::plan_result& plan, const std::string&
         }
     }
     for (const auto& view : plan.exposures) {
-        if (view.exposure != name || view.finding == policy::reason::unreachable) continue;
+        if (view.name.exposure != name || view.why == policy::reason::unreachable) continue;
         const auto& e = *exposure(name);
         for (const auto& what : policy::conclusions(exposure_record(e), view)) {
             if (w_.loud && view.blocked) w_.say(" exposure " + name + " is blocked: " + view.sentence);

@@ -1,4 +1,4 @@
-#include "policy/gate.hpp"
+#include "policy/guard.hpp"
 
 #include "policy/backoff.hpp"
 #include "policy/dates.hpp"
@@ -9,9 +9,13 @@
 namespace policy {
 namespace {
 
-gate closed(reason why, std::string sentence, bool blocked)
+finding closed(reason why, std::string sentence, bool blocked)
 {
-    return {.why = why, .sentence = std::move(sentence), .blocked = blocked, .act = std::nullopt};
+    return {.why = why,
+            .sentence = std::move(sentence),
+            .act = std::nullopt,
+            .until = std::nullopt,
+            .blocked = blocked};
 }
 
 action exposure_action(action_kind kind, const std::string& exposure, reason why, std::string sentence,
@@ -49,9 +53,9 @@ std::string known_instance(const desired_exposure& exposure, const observed_expo
     return known;
 }
 
-gate instance_gate(const desired_exposure& exposure, const observed_exposure& seen,
-                   const stored_exposure& kept, const std::string& known, duration settle, instant now,
-                   const plan_options& options)
+finding instance_guard(const desired_exposure& exposure, const observed_exposure& seen,
+                       const stored_exposure& kept, const std::string& known, duration settle, instant now,
+                       const plan_options& options)
 {
     if (!kept.unreadable.empty()) return closed(reason::record_unreadable, kept.unreadable, true);
     const auto& onboarding = kept.onboarding_since;
@@ -136,14 +140,14 @@ stored_exposure record_of(const desired_exposure& exposure, const stored_state& 
     return same || !kept->second.unreadable.empty() ? kept->second : stored_exposure{};
 }
 
-std::optional<gate> clone_guard(const stored_state& stored)
+std::optional<finding> clone_guard(const stored_state& stored)
 {
     if (!stored.cloned) return std::nullopt;
     auto g = closed(reason::cloned,
                     "the state directory comes from another machine; once that one is gone, run: "
                     "exposure-agent takeover",
                     true);
-    g.shut = true;
+    g.frozen = true;
     return g;
 }
 
@@ -152,19 +156,19 @@ bool is_wrong(duration skew)
     return std::chrono::abs(skew) > limits::clock_skew;
 }
 
-gate clock_wrong(duration skew)
+finding clock_wrong(duration skew)
 {
     auto g = closed(reason::clock_wrong,
                     "this host's clock is " + format_duration(std::chrono::abs(skew)) +
                         (skew > duration(0) ? " ahead of" : " behind") +
                         " the platform's; correct whichever is wrong",
                     true);
-    g.shut = true;
+    g.frozen = true;
     return g;
 }
 
 // Each platform has a clock of its own: a wrong one stops its own exposures alone.
-std::optional<gate> clock_guard(const std::string& base_url, const observed_state& observed)
+std::optional<finding> clock_guard(const std::string& base_url, const observed_state& observed)
 {
     const auto known = observed.clock_ahead.find(base_url);
     if (known == observed.clock_ahead.end() || !is_wrong(known->second)) return std::nullopt;
@@ -173,8 +177,8 @@ std::optional<gate> clock_guard(const std::string& base_url, const observed_stat
 
 }  // namespace
 
-std::optional<gate> guard_of(const stored_user& user, const observed_state& observed,
-                             const stored_state& stored)
+std::optional<finding> guard_of(const stored_user& user, const observed_state& observed,
+                                const stored_state& stored)
 {
     if (auto guard = clone_guard(stored)) return guard;
     const auto& clocks = observed.clock_ahead;
@@ -189,8 +193,8 @@ std::optional<gate> guard_of(const stored_user& user, const observed_state& obse
     return std::nullopt;
 }
 
-gate gate_of(const desired_exposure& exposure, const observed_state& observed, const stored_state& stored,
-             duration settle, instant now, const plan_options& options)
+finding guard_of(const desired_exposure& exposure, const observed_state& observed, const stored_state& stored,
+                 duration settle, instant now, const plan_options& options)
 {
     if (auto guard = clone_guard(stored)) return *guard;
     if (auto guard = clock_guard(exposure.base_url, observed)) return *guard;
@@ -198,8 +202,8 @@ gate gate_of(const desired_exposure& exposure, const observed_state& observed, c
     if (seen == observed.exposures.end()) return closed(reason::unreachable, "it was not looked at", false);
     if (seen->second.error) return closed(reason::unreachable, seen->second.error->context, false);
     const auto kept = record_of(exposure, stored);
-    auto g = instance_gate(exposure, seen->second, kept, known_instance(exposure, seen->second, kept, stored),
-                           settle, now, options);
+    auto g = instance_guard(exposure, seen->second, kept,
+                            known_instance(exposure, seen->second, kept, stored), settle, now, options);
     if (!g.open() || options.accept_loss || !users_vanished(exposure, seen->second, stored)) return g;
     return closed(reason::users_vanished,
                   "most of its users are gone from the platform at once, and nothing is created; if that is "

@@ -25,7 +25,7 @@ struct retiring_user {
     bool operator==(const retiring_user&) const = default;
 };
 
-struct standing {
+struct user_status {
     user_name name;
     user_state state = user_state::absent;
     std::string reason;                   // a stable word
@@ -43,7 +43,7 @@ struct standing {
 };
 
 // Every user that the file names, then those that it does not name any more. Points into `stored`.
-std::vector<standing> standings(const desired_state&, const stored_state& stored, instant now);
+std::vector<user_status> statuses(const desired_state&, const stored_state& stored, instant now);
 
 // Users whose certificate in use was made for another owner. With the new one they are created again, and the
 // old ones stay on the platform, because they carry another owner's marker.

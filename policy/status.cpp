@@ -1,4 +1,4 @@
-#include "policy/standing.hpp"
+#include "policy/status.hpp"
 
 #include "policy/checks.hpp"
 #include "policy/dates.hpp"
@@ -12,7 +12,7 @@ namespace policy {
 namespace {
 
 // What failed before the file stopped naming the user is no matter of its removal.
-void judge_failures(standing& s, const stored_user& have)
+void judge_failures(user_status& s, const stored_user& have)
 {
     for (const auto* memory : {&have.failure, &have.deploy_failure, &have.clear_failure}) {
         if (!*memory || (have.unwanted_since && (*memory)->last <= *have.unwanted_since)) continue;
@@ -54,7 +54,7 @@ std::vector<retiring_user> retiring_of(const facts& f)
     return found;
 }
 
-void set(standing& s, user_state state, reason why, std::string sentence, bool attention)
+void set(user_status& s, user_state state, reason why, std::string sentence, bool attention)
 {
     s.state = state;
     s.reason = word_of(why);
@@ -68,7 +68,7 @@ bool waits_for_person(const std::optional<failure_memory>& memory)
 }
 
 // From the most to the least pressing.
-void judge_state(standing& s, const facts& f, const stored_exposure* exposure)
+void judge_state(user_status& s, const facts& f, const stored_exposure* exposure)
 {
     const auto* have = f.have;
     const bool unreachable = exposure && exposure->failure;
@@ -129,11 +129,11 @@ std::string directory_of(const facts& f)
     return f.have ? f.have->entry.directory : "";
 }
 
-standing stand(const user_index& all, const user_name& name, instant now)
+user_status stand(const user_index& all, const user_name& name, instant now)
 {
     const auto f = join(all, name, now, {});
     const auto exposure = all.stored.exposures.find(name.exposure);
-    standing s{.name = name, .directory = directory_of(f), .current = f.current, .pending = f.pending};
+    user_status s{.name = name, .directory = directory_of(f), .current = f.current, .pending = f.pending};
     if (f.have) {
         s.rotate_at = due_at(f);
         s.deploy = deploy_of(f);
@@ -205,11 +205,11 @@ std::optional<owner_change> changed_owner(const desired_state& desired, const st
 
 namespace {
 
-std::vector<standing> stand_all(const desired_state& desired, const stored_state& stored, instant now)
+std::vector<user_status> stand_all(const desired_state& desired, const stored_state& stored, instant now)
 {
     const observed_state nothing_seen;
     const user_index all(desired, nothing_seen, stored);
-    std::vector<standing> found;
+    std::vector<user_status> found;
     for (const auto& exposure : desired.exposures)
         for (const auto& user : exposure.users)
             found.push_back(stand(all, {exposure.name, user.name}, now));
@@ -220,7 +220,7 @@ std::vector<standing> stand_all(const desired_state& desired, const stored_state
 
 }  // namespace
 
-std::vector<standing> standings(const desired_state& desired, const stored_state& stored, instant now)
+std::vector<user_status> statuses(const desired_state& desired, const stored_state& stored, instant now)
 {
     return stored.leaving ? stand_all(leaving_state(desired), stored, now) : stand_all(desired, stored, now);
 }
