@@ -199,6 +199,19 @@ policy::result<std::vector<std::string>> names_in(int fd, const std::string& pat
     return names;
 }
 
+// A kill may have come between the making of a directory and the sync of the one above it. Then nothing is in
+// it yet: what is put there first needs that sync.
+bool is_empty(int fd)
+{
+    descriptor copy(openat(fd, ".", open_flags));
+    const std::unique_ptr<DIR, int (*)(DIR*)> stream(copy ? fdopendir(copy.get()) : nullptr, closedir);
+    if (!stream) return false;
+    copy.release();  // the stream owns it now
+    while (const dirent* const entry = readdir(stream.get()))
+        if (const std::string_view name = entry->d_name; name != "." && name != "..") return false;
+    return true;
+}
+
 policy::result<void> remove_content(int fd, const std::string& path, int depth)
 {
     if (depth == 0) return foreign(path, "deeper than anything the agent makes");
@@ -344,6 +357,9 @@ policy::result<directory> directory::create(const std::string& name, const acces
 {
     if (const auto plain = refuse_unless_plain(name, path_); !plain) return plain.error();
     const std::string temporary = temporary_name(name);
+    if (is_empty(fd()))
+        if (const descriptor above(openat(fd(), "..", open_flags)); above && fsync(above.get()) != 0)
+            return from_errno(errno, cannot("sync the directory above", path_.string()));
     io::crash_point("disk.directory.before");
     // made with its mode: a set-group-id bit from the parent would not survive a chmod by who is not in the
     // group
@@ -385,6 +401,8 @@ policy::result<directory> directory::make(const std::string& name, const access&
     if (!has(name)) return create(name, wanted);
     auto there = enter(name);
     if (!there) return there;
+    if (is_empty(there->fd()))
+        if (const auto synced = sync(); !synced) return synced.error();
     if (const auto set = set_access(there->fd(), wanted, path_of(name)); !set) return set.error();
     return there;
 }

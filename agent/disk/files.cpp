@@ -329,7 +329,8 @@ policy::result<void> replace_link(const directory& where, const std::string& nam
     if (there->what == kind::file || there->what == kind::other)
         return foreign(where.path_of(name), "no link");
     if (there->what == kind::link)
-        if (const auto held = read_link(where, name); held && *held == target) return {};
+        if (const auto held = read_link(where, name); held && *held == target)
+            return where.sync();  // a kill may have come between its rename and the sync
 
     const std::string temporary = temporary_name(name);
     remove_stale(where, temporary);

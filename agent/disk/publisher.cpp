@@ -401,7 +401,7 @@ result<void> repair(const directory& published, material& from)
         if (wanted) continue;
         if (auto removed = remove_file(*generation, name); !removed) return removed;
     }
-    return {};
+    return generation->sync();  // of what was right already, a kill may have kept it
 }
 
 // A name that we give to a file of a generation, or to one that is being written.

@@ -120,12 +120,26 @@ io::awaitable<policy::observed_exposure> observe(platform::exposure_api& api,
         co_return seen;
     }
     seen.cut_off = listed->cut_off;
-    for (const auto& id : missing)
-        (unlisted.erase(id) > 0 ? seen.confirmed_missing : seen.inconsistent).insert(id);
+    for (const auto& id : missing) {
+        const bool lacks = unlisted.contains(id);
+        if (lacks && seen.cut_off) continue;
+        unlisted.erase(id);
+        (lacks ? seen.confirmed_missing : seen.inconsistent).insert(id);
+    }
 
     // the list is not the last word: each id that it lacks is asked for by itself
     std::vector<std::string> rest(unlisted.begin(), unlisted.end());
     auto reads = co_await read_each(api, address, instance.id, std::move(rest));
+    if (seen.cut_off) {  // a part of a list says nothing: then 404 counts when it was said twice
+        const auto doubtful = std::ranges::partition(reads.missing, [&](const std::string& id) {
+            return std::ranges::find(missing, id) != missing.end();
+        });
+        std::vector<std::string> once(doubtful.begin(), doubtful.end());
+        reads.missing.erase(doubtful.begin(), doubtful.end());
+        auto again = co_await read_each(api, address, instance.id, std::move(once));
+        std::ranges::move(again.found, std::back_inserter(reads.found));
+        std::ranges::move(again.missing, std::back_inserter(reads.missing));
+    }
     std::ranges::move(reads.found, std::back_inserter(seen.users));
     seen.confirmed_missing.insert(reads.missing.begin(), reads.missing.end());
     co_return seen;

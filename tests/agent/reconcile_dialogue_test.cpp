@@ -94,6 +94,26 @@ BOOST_AUTO_TEST_CASE(missing_by_id_is_confirmed_by_the_list)
     BOOST_TEST(w.kept().current != kept);
 }
 
+// What shows a part says nothing of the rest, and one 404 may be wrong.
+BOOST_AUTO_TEST_CASE(missing_from_a_part_of_the_list_is_asked_for_twice)
+{
+    small_world w;
+    w.reconcile();
+    w.platform.unlisted = {w.platform.users.begin()->first};
+    w.platform.cut_off = true;
+    w.clock.step(std::chrono::hours(24));
+    w.platform.trouble = strike("read_user", 1, errc::not_found);
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(!w.kept().generations.front().missing_since);
+    BOOST_TEST(w.platform.requests.size() == 1U);
+
+    w.platform.trouble = {};
+    w.platform.users.clear();
+    w.clock.step(std::chrono::hours(24));
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(w.platform.requests.size() == 2U);
+}
+
 // One user that the platform cannot show holds up nothing; a platform that fails altogether is not listed.
 BOOST_AUTO_TEST_CASE(a_single_read_that_fails_is_no_verdict)
 {

@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <malloc.h>
+#include <string>
 #include <string_view>
 #include <sys/epoll.h>
 #include <sys/stat.h>
@@ -35,26 +36,46 @@ void fill(timespec& into, nanoseconds from)
     into.tv_nsec = from.count() % 1'000'000'000;
 }
 
+// The index of the log is memory that SQLite shares, and its locks are held meanwhile: nothing that lasts.
+bool is_memory(std::string_view path)
+{
+    return path.ends_with("-shm");
+}
+
 bool is_on_disk(int fd)
 {
     struct stat facts;
-    return fd > 2 && ::fstat(fd, &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode));
+    if (fd <= 2 || ::fstat(fd, &facts) != 0 || !(S_ISREG(facts.st_mode) || S_ISDIR(facts.st_mode)))
+        return false;
+    char path[512];
+    const auto name = "/proc/self/fd/" + std::to_string(fd);
+    const auto size = ::readlink(name.c_str(), path, sizeof path);
+    return size > 0 && !is_memory({path, static_cast<std::size_t>(size)});
 }
 
-// The index of the log is memory that SQLite shares: nothing that lasts.
-bool is_memory(const char* path)
+// The program may end here; else the change is noted.
+template <class Note>
+void change(const char* call, Note note)
 {
-    return std::string_view(path).ends_with("-shm");
+    auto* const one = ours();
+    if (!one || !one->is_by_program()) return;
+    one->changes_the_disk(call);
+    if (one->disk) note(*one->disk);
 }
 
-void change(const char* call)
+void change_of(int fd, const char* call)
 {
-    if (auto* one = ours()) one->changes_the_disk(call);
+    if (ours() && is_on_disk(fd)) change(call, [fd](simulation::power& disk) { disk.writes(fd); });
 }
 
-void change(const char* call, int fd)
+void sync_of(int fd, const char* call)
 {
-    if (ours() && is_on_disk(fd)) change(call);
+    if (ours() && is_on_disk(fd)) change(call, [fd](simulation::power& disk) { disk.syncs(fd); });
+}
+
+void new_name(const char* call, int where, const char* path)
+{
+    if (!is_memory(path)) change(call, [=](simulation::power& disk) { disk.makes(where, path); });
 }
 
 }  // namespace
@@ -136,13 +157,13 @@ ssize_t write(int fd, const void* data, size_t size)
         one->on_log({static_cast<const char*>(data), size});
         return static_cast<ssize_t>(size);
     }
-    change("write", fd);
+    change_of(fd, "write");
     return ::syscall(SYS_write, fd, data, size);
 }
 
 ssize_t pwrite64(int fd, const void* data, size_t size, off64_t at)
 {
-    change("pwrite", fd);
+    change_of(fd, "pwrite");
     return ::syscall(SYS_pwrite64, fd, data, size, at);
 }
 
@@ -153,19 +174,19 @@ ssize_t pwrite(int fd, const void* data, size_t size, off_t at)
 
 int fsync(int fd)
 {
-    change("fsync", fd);
+    sync_of(fd, "fsync");
     return 0;
 }
 
 int fdatasync(int fd)
 {
-    change("fdatasync", fd);
+    sync_of(fd, "fdatasync");
     return 0;
 }
 
 int ftruncate64(int fd, off64_t size) noexcept
 {
-    change("ftruncate", fd);
+    change_of(fd, "ftruncate");
     return static_cast<int>(::syscall(SYS_ftruncate, fd, size));
 }
 
@@ -176,7 +197,12 @@ int ftruncate(int fd, off_t size) noexcept
 
 int renameat2(int from, const char* old_path, int to, const char* new_path, unsigned flags) noexcept
 {
-    change("rename");
+    struct stat there;
+    const bool refused =
+        (flags & RENAME_NOREPLACE) != 0 && ::fstatat(to, new_path, &there, AT_SYMLINK_NOFOLLOW) == 0;
+    change("rename", [=](simulation::power& disk) {
+        if (!refused) disk.renames(from, old_path, to, new_path);
+    });
     return static_cast<int>(::syscall(SYS_renameat2, from, old_path, to, new_path, flags));
 }
 
@@ -192,7 +218,7 @@ int rename(const char* old_path, const char* new_path) noexcept
 
 int unlinkat(int where, const char* path, int flags) noexcept
 {
-    if (!is_memory(path)) change("unlink");
+    if (!is_memory(path)) change("unlink", [=](simulation::power& disk) { disk.removes(where, path); });
     return static_cast<int>(::syscall(SYS_unlinkat, where, path, flags));
 }
 
@@ -208,7 +234,7 @@ int rmdir(const char* path) noexcept
 
 int mkdirat(int where, const char* path, mode_t mode) noexcept
 {
-    change("mkdir");
+    new_name("mkdir", where, path);
     return static_cast<int>(::syscall(SYS_mkdirat, where, path, mode));
 }
 
@@ -219,13 +245,13 @@ int mkdir(const char* path, mode_t mode) noexcept
 
 int symlinkat(const char* target, int where, const char* path) noexcept
 {
-    change("symlink");
+    new_name("symlink", where, path);
     return static_cast<int>(::syscall(SYS_symlinkat, target, where, path));
 }
 
 int linkat(int from, const char* old_path, int to, const char* new_path, int flags) noexcept
 {
-    change("link");
+    new_name("link", to, new_path);
     return static_cast<int>(::syscall(SYS_linkat, from, old_path, to, new_path, flags));
 }
 
@@ -235,7 +261,7 @@ int openat64(int where, const char* path, int flags, ...)
     va_start(rest, flags);
     const mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
     va_end(rest);
-    if ((flags & (O_CREAT | O_TRUNC)) != 0 && !is_memory(path)) change("create");
+    if ((flags & O_CREAT) != 0) new_name("create", where, path);
     return static_cast<int>(::syscall(SYS_openat, where, path, flags, mode));
 }
 

@@ -87,6 +87,7 @@ public:
     explicit history(const options& o)
         : options_(o),
           machine_(o.seed, o.root),
+          disk_(o.root, o.root.native() + ".aside"),
           platform_(machine_, [this](const std::string& law, const std::string& what) { broken(law, what); })
     {
     }
@@ -100,6 +101,7 @@ private:
     std::string configuration() const;
     void one_life();
     void program();
+    void cut_power();
 
     // ---- people and weather
     void plan_next_event();
@@ -135,6 +137,7 @@ private:
 
     options options_;
     machine machine_;
+    power disk_;
     platform platform_;
     std::vector<wanted_user> users_;
     std::set<std::string> wanted_gone_;  // slots that were removed from the file, or rolled back, or replaced
@@ -216,6 +219,10 @@ void history::write_configuration(bool valid)
 
 void history::program()
 {
+    if (options_.power && !calm_) {
+        auto& dice = machine_.chance();
+        machine_.crash_at_change(1 + dice.below(dice.of({40U, 400U, 1500U})));
+    }
     const auto file = options_.root / "agent.yaml";
     const auto environment = service::this_host();
     auto read = service::read_configuration(file, environment);
@@ -248,24 +255,25 @@ void history::program()
 }
 
 // Descriptors that a killed process no longer holds: of files below the root, with their locks.
-void close_files_below(const fs::path& root)
+void close_files_below(const fs::path& root, const power& disk)
 {
     for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
         std::error_code ignored;
         const auto target = fs::read_symlink(entry.path(), ignored);
-        if (!ignored && target.native().starts_with(root.native()))
-            ::close(std::stoi(entry.path().filename()));
+        const int fd = std::stoi(entry.path().filename());
+        if (!ignored && target.native().starts_with(root.native()) && !disk.holds(fd)) ::close(fd);
     }
 }
 
 // SQLite remembers the locks of a process by inode: the database of the next life is another file.
-void renew_files_of(const fs::path& directory)
+void renew_files_of(const fs::path& directory, power& disk)
 {
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator(directory, ignored)) {
         if (!entry.is_regular_file()) continue;
         const auto copy = entry.path().native() + ".copy";
         fs::copy_file(entry.path(), copy, ignored);
+        disk.replaced_by_copy(entry.path(), copy);
         fs::rename(copy, entry.path(), ignored);
     }
 }
@@ -280,15 +288,45 @@ void history::one_life()
     conversations_.clear();
     if (ended == machine::end::crashed) ++outcome_.counted["end: killed"];
     if (ended == machine::end::left_behind) ++outcome_.counted["end: left behind after a stop"];
-    if (ended != machine::end::returned) {
-        close_files_below(options_.root);
-        renew_files_of(state_dir() / "private");
+    // the journal of what is not synced has descriptors of its own, of files as well
+    if (ended != machine::end::returned) close_files_below(options_.root, disk_);
+    if (!calm_ && dice.chance(options_.power ? 1 : 0.3)) {
+        cut_power();
     }
+    if (ended != machine::end::returned) renew_files_of(state_dir() / "private", disk_);
     look_at_outputs();
+    if (!outcome_.broken.empty()) over_ = true;
     // until somebody starts it again
     const auto until = machine_.steady() + nanoseconds(dice.between(0, 60'000'000'000));
     while (machine_.steady() < until)
         machine_.wait(until);
+}
+
+// What was in use stays in use, or what was before it, as long as that has not been deleted for it.
+void history::cut_power()
+{
+    ++outcome_.counted["power cut"];
+    say("power cut: " + std::to_string(disk_.unsynced()) + " changes are not synced");
+    std::map<std::string, std::string> before;
+    for (const auto& u : users_)
+        before[u.slot()] = in_use(u.slot());
+    const auto lost = disk_.cut(machine_.chance());
+    for (const auto& each : lost)
+        say("  " + each);
+    std::error_code ignored;
+    fs::remove(state_dir() / "private" / "state.db-shm", ignored);
+    for (const auto& [slot, key] : before) {
+        const auto now = in_use(slot);
+        if (key == now) continue;
+        ++outcome_.counted["power cut: another pair is in use"];
+        const auto lives = [this](const std::string& of) {
+            return std::ranges::any_of(platform_.users, [&](const auto& u) { return u.second.key == of; });
+        };
+        if (lives(key) && !lives(now))
+            broken("power cut",
+                   slot + (now.empty() ? " lost its pair" : " has a pair back whose user is deleted") +
+                       " although a usable one was in use");
+    }
 }
 
 // ---- people and weather
@@ -700,6 +738,7 @@ outcome history::play()
         say("log " + std::string(line.substr(0, line.find('\n'))));
         if (platform_.is_secret_in(line)) broken("I7", "a log line holds a secret");
     };
+    machine_.disk = &disk_;
     the_machine() = &machine_;
     plan_next_event();
     watch_login();
@@ -708,6 +747,7 @@ outcome history::play()
         one_life();
     the_machine() = nullptr;
     outcome_.steps = machine_.steps();
+    outcome_.counted["changes of the disk that a power cut undid"] += disk_.lost;
     for (const auto& [what, times] : platform_.counted)
         outcome_.counted[what] += times;
     return outcome_;

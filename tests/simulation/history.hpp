@@ -15,7 +15,7 @@ struct options {
     std::uint64_t steps = 20'000;  // then the faults stop, and everything must converge
     std::filesystem::path root;
     bool verbose = false;
-    int without = 0;  // shrinking: this many of the people's and the machine's events at the end are left out
+    bool power = false;  // every life ends in a power cut
 };
 
 struct outcome {

@@ -81,7 +81,7 @@ machine::end machine::live(std::function<void()> program)
     crash_at_ = ~0ULL;
     ended_ = end::returned;
     writes_.clear();
-    in_job_ = writing_ = false;
+    in_job_ = writing_ = in_world_ = false;
     std::thread([this, life = life_, program = std::move(program)] {
         life_of_thread = life;
         program();
@@ -118,11 +118,14 @@ void machine::wait(nanoseconds until)
     } else {
         const auto first = events_.begin();
         steady_ = std::max(steady_, nanoseconds(first->first.first));
-        const auto what = std::move(first->second.what);
+        const auto next = std::move(first->second);
         events_.erase(first);
-        what();
+        in_world_ = next.life == 0;
+        next.what();
     }
+    in_world_ = true;
     if (after_step) after_step();
+    in_world_ = false;
 }
 
 void machine::changes_the_disk(const char* call)

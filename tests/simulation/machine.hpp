@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tests/simulation/dice.hpp"
+#include "tests/simulation/power.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 
@@ -50,6 +51,7 @@ public:
     int life() const { return life_; }
     bool alive() const { return alive_; }
     bool is_of_program() const;  // called from the program's thread, while it lives
+    bool is_by_program() const { return is_of_program() && !in_world_; }  // and not by an event of the world
     [[noreturn]] void crash(end how = end::crashed);
     // The program crashes at its so many-th change of the file system from now on.
     void crash_at_change(std::uint64_t number) { crash_at_ = changes_ + number; }
@@ -58,6 +60,7 @@ public:
     void wait(nanoseconds until);             // nothing to do before that
     void changes_the_disk(const char* call);  // before each effect
     std::uint64_t changes() const { return changes_; }
+    power* disk = nullptr;  // notes what is not synced
     std::uint64_t steps() const { return steps_; }
 
     // Called after every step, and before every change of the disk.
@@ -88,6 +91,7 @@ private:
     nanoseconds set_wrong_{0};
     std::multimap<std::pair<std::int64_t, std::uint64_t>, event> events_;
     std::deque<std::function<void()>> writes_;
+    bool in_world_ = false;
     bool in_job_ = false;
     bool writing_ = false;
     int life_ = 0;

@@ -16,7 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// simulation [--seed N] [--histories N] [--steps N] [--seconds N] [--verbose]
+// simulation [--seed N] [--histories N] [--steps N] [--seconds N] [--power] [--failures N] [--verbose]
 // Plays histories one after the other, each in a process of its own: the one of --seed, the next, and so on.
 
 namespace {
@@ -88,7 +88,7 @@ std::string run(options o, totals& all)
     const auto child = ::fork();
     if (child == 0) {
         ::close(ends[0]);
-        ::alarm(300);
+        ::alarm(100);
         play_and_tell(o, ends[1]);
     }
     ::close(ends[1]);
@@ -130,15 +130,20 @@ int main(int argc, char** argv)
     options o;
     std::uint64_t histories = 1'000'000'000;
     std::uint64_t seconds = 20;
+    int failures = 1;  // after so many it ends
     for (int i = 1; i < argc; ++i) {
         const std::string word = argv[i];
         const auto* const value = i + 1 < argc ? argv[i + 1] : "0";
         if (word == "--verbose")
             o.verbose = true;
+        else if (word == "--power")
+            o.power = true;
         else if (word == "--seed")
             o.seed = number(value), ++i;
         else if (word == "--steps")
             o.steps = number(value), ++i;
+        else if (word == "--failures")
+            failures = std::atoi(value), ++i;
         else if (word == "--histories")
             histories = number(value), ++i;
         else if (word == "--seconds")
@@ -161,8 +166,8 @@ int main(int argc, char** argv)
             ++failed;
             std::cout << "seed " << o.seed << " breaks\n"
                       << broken << "replay: " << argv[0] << " --seed " << o.seed << " --steps " << o.steps
-                      << " --histories 1 --verbose\n";
-            if (failed >= 5) break;
+                      << (o.power ? " --power" : "") << " --histories 1 --verbose\n";
+            if (failed >= failures) break;
         }
         ++o.seed;
     }

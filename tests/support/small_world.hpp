@@ -40,6 +40,7 @@ public:
     std::vector<policy::remote_instance> instances;
     std::map<std::string, platform::user_detail> users;
     std::set<std::string> unlisted;     // ids that the list lacks
+    bool cut_off = false;               // the list says that it shows a part
     std::vector<std::string> requests;  // every csr that was posted
     std::string misnamed;               // id that the next POST is answered with; empty: the right one
     int failing = 0;                    // so many users that are made next get the status FAILED
@@ -71,7 +72,7 @@ public:
                                             user_handler each) override
     {
         if (auto f = strike("list_users")) co_return *f;
-        platform::list_end end;
+        platform::list_end end{.cut_off = cut_off};
         for (const auto& [id, detail] : users)
             if (!unlisted.contains(id)) {
                 ++end.users;

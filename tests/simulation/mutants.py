@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+"""Breaks the shipped code on purpose, one line at a time, and checks that the simulation notices each.
+
+    tests/simulation/mutants.py           builds and runs them all in a scratch copy (cmake, ninja; ccache where there
+                                          is one); the unbroken code must be green, each mutant red
+    tests/simulation/mutants.py 4 7       these alone
+    tests/simulation/mutants.py --check   only that every mutant still has its line
+    --scratch DIRECTORY                   keeps the copy there, for the next run
+"""
+
+import argparse
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+RUNS = (["--histories", "60"], ["--power", "--histories", "60"])
+COMMON = ["--steps", "4000", "--seconds", "600"]
+
+# Name, file, a piece that stands there once (blanks and line ends do not count), and what replaces it.
+MUTANTS = [
+    ("resend-at-once: a POST without an answer is repeated before the settle time", "policy/checks.cpp",
+     "if (!f.seen || f.seen->looked_at < settled || !f.seen->is_complete())", "if (!f.seen)"),
+    ("keep-doubles: a second user for the same key is never deleted", "policy/checks.cpp",
+     "add_surplus(f, g, found);", ""),
+    ("retire-before-hooks: the old user goes although the hooks have not passed", "policy/checks.cpp",
+     "return f.current && f.current->deployed_at && in_order;", "return f.current && in_order;"),
+    ("retire-nothing: what was replaced stays for ever", "policy/checks.cpp",
+     "if (auto rule = leftover(f, g)) found.push_back(std::move(*rule));", ""),
+    ("intent-after-post: the intent is stored after the request", "agent/reconcile/execute.cpp",
+     "if (auto saved = co_await record(a, std::move(intent)); !saved) co_return saved.error();\n"
+     "    io::crash_point(\"submit.intent-kept\");", "world_.user(held_, a.name).find(before.id)->submitted_at = now();"),
+    ("forgotten-key: the key is not stored with the generation", "agent/reconcile/execute.cpp",
+     "with.keys.push_back({a.name, fresh.id, std::move(key->pem), key->csr_pem});", "static_cast<void>(with.keys);"),
+    ("answer-lost: the id in the answer is not stored", "agent/reconcile/execute.cpp",
+     "if (auto saved = co_await record(a, std::move(answered)); !saved) co_return saved.error();", ""),
+    ("no-commit: what is written is rolled back", "agent/disk/state_database.cpp",
+     "if (done) done = writer_->run(\"COMMIT\");", "if (done) done = writer_->run(\"ROLLBACK\");"),
+    ("done-before-written: a commit is said to be done before it is", "agent/disk/state_database.cpp",
+     "const auto together = write_with_reserve(all);", "const result<void> together;"),
+    ("no-file-sync: a file is not synced before its rename", "agent/disk/files.cpp",
+     "if (fsync(fd) != 0) return cannot(\"sync\", path);", ""),
+    ("no-directory-sync: a rename is not synced", "agent/disk/files.cpp",
+     "io::crash_point(\"disk.rename.after\");\n    return where.sync();",
+     "io::crash_point(\"disk.rename.after\");\n    return {};"),
+    ("no-stage-sync: a staged directory is not synced before its rename", "agent/disk/publisher.cpp",
+     "if (auto synced = staged->sync(); !synced) return synced;", ""),
+    ("link-first: `current` moves before the files are there", "agent/disk/publisher.cpp",
+     "const bool there = published.has(from.what.generation);",
+     "if (auto early = replace_link(published, current_name, from.what.generation); !early) return early.error();\n"
+     "    const bool there = published.has(from.what.generation);"),
+    ("synchronous-off: the database trusts the page cache", "agent/disk/sqlite.cpp",
+     "\"PRAGMA synchronous=FULL\", \"PRAGMA secure_delete=ON\"", "\"PRAGMA synchronous=OFF\", \"PRAGMA secure_delete=ON\""),
+    ("token-intent: a refresh is not noted before it is sent", "agent/platform/oauth.cpp",
+     "const auto saved = co_await save_before_sending();\n        exchange_outcome outcome",
+     "const policy::result<void> saved;\n        exchange_outcome outcome"),
+    ("token-not-spent: what was exchanged counts as unused", "agent/platform/oauth.cpp",
+     "else\n                record_.at(print).spent = true;", "else\n                record_.forget(print);"),
+    ("token-unsaved: the answer to a refresh is kept in memory alone", "agent/platform/oauth.cpp",
+     "auto saved = co_await save();\n    for (const auto pause : save_pauses) {",
+     "policy::result<void> saved;\n    for (const auto pause : save_pauses) {"),
+    ("lost-wake: a verb wakes nobody", "agent/service/exposure_tasks.cpp",
+     "if (exposures.empty() || exposures.contains(name)) each->again.wake();", "static_cast<void>(each);"),
+    ("sleeps-on: after a pass nothing is looked at before the interval is over, twenty times", "agent/service/exposure_tasks.cpp",
+     "milliseconds wait = interval;\n    const auto at_latest", "milliseconds wait = interval * 20; return wait;\n    const auto at_latest"),
+    ("deaf-timer: a timer that is due first does not wake the loop", "agent/service/tasks.cpp",
+     "if (place->steady_due < timer_.expiry()) timer_.cancel();", ""),
+    ("swapped-due: what is due is taken for what is not", "agent/service/tasks.cpp",
+     "return steady::now() >= e.steady_due || wall_now_() >= e.wall_due;",
+     "return steady::now() < e.steady_due;"),
+    ("stale-configuration: a changed file is not given to the passes", "agent/service/application.cpp",
+     "p.world->replace_desired(desired);", ""),
+    ("edit-not-followed: an edit is never noticed", "agent/service/configuration.cpp",
+     "burst_.happened(clock::now());\n    changed_();", "burst_.happened(clock::now());"),
+    ("stop-unheard: a stop does not end the waiting", "agent/service/tasks.cpp",
+     "for (auto& each : waiting_)\n        each.event->set();", ""),
+    ("lock-kept: the lock of a turn is not handed on", "agent/io/async.hpp",
+     "next->turn.set();", ""),
+    ("marker-unread: a user of another owner counts as ours", "policy/facts.cpp",
+     "return carries_marker(*user, f.owner, f.have->name, g);", "return true;"),
+    ("hooks-unrun: hooks count as passed", "agent/deploy/hooks.cpp",
+     "if (!outcome->ok()) co_return failed(run, index, ending_and_words(*outcome, hook.timeout));", ""),
+    ("budget-off-by-all: no budget of creations", "policy/checks.cpp",
+     "created_lately(f) >= f.wanted.reconcile.max_creates_per_user", "created_lately(f) < 0"),
+    ("one-404-is-enough: a part of a list and one 404 make a user vanish", "agent/reconcile/observe.cpp",
+     "if (lacks && seen.cut_off) continue;", ""),
+    ("secret-in-log: a refresh is told with its body", "agent/platform/token_endpoint.cpp",
+     "const auto host = host_of(settings.auth_url);\n    if (!succeeded(*answer))",
+     "const auto host = answer->body;\n    if (!succeeded(*answer))"),
+]
+
+
+def places(root, name, piece):
+    """Wherever the piece stands in that file, however it is wrapped."""
+    tokens = re.findall(r"\w+|[^\w\s]", piece)
+    return list(re.compile(r"\s*".join(re.escape(token) for token in tokens)).finditer((root / name).read_text()))
+
+
+def check(numbers):
+    wrong = 0
+    for number in numbers:
+        name, file, piece, _ = MUTANTS[number - 1]
+        count = len(places(ROOT, file, piece))
+        if count != 1:
+            print(f"{number} {name}: its line stands {count} times in {file}", file=sys.stderr)
+            wrong = 1
+    return wrong
+
+
+def copy(scratch):
+    """The tree as git knows it; what did not change keeps its time, so that little is built again."""
+    for name in subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n"):
+        source, target = ROOT / name, scratch / name
+        if not name or not source.is_file():
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists() or target.read_bytes() != source.read_bytes():
+            shutil.copy2(source, target)
+            os.utime(target)
+
+
+def build(scratch, arguments):
+    directory = scratch / "build"
+    if not (directory / "build.ninja").exists():
+        launcher = ["-DCMAKE_CXX_COMPILER_LAUNCHER=ccache"] if shutil.which("ccache") else []
+        subprocess.run(["cmake", "-S", scratch, "-B", directory, "-G", "Ninja", "-DBUILD_TESTING=ON", "-DWERROR=OFF",
+                        *launcher, *arguments], check=True, stdout=subprocess.DEVNULL)
+    done = subprocess.run(["ninja", "-C", directory, "-j2", "simulation"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        raise SystemExit(done.stdout[-4000:])
+    return directory / "simulation"
+
+
+def run(program):
+    """None when all is green, else what broke and after how many steps."""
+    steps = 0
+    for arguments in RUNS:
+        done = subprocess.run([program, *arguments, *COMMON], capture_output=True, text=True, check=False)
+        played = re.search(r"(\d+) steps,", done.stdout)
+        steps += int(played.group(1)) if played else 0
+        if done.returncode != 0:
+            lines = done.stdout.splitlines() + [f"exit {done.returncode}"]
+            return lines[1 if lines[0].startswith("seed") else 0][:110], steps
+    return None, steps
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("numbers", nargs="*", type=int)
+    parser.add_argument("--check", action="store_true")
+    parser.add_argument("--scratch", type=pathlib.Path)
+    parser.add_argument("--cmake", action="append", default=[], help="an argument for cmake, such as --cmake=-DX=Y")
+    arguments = parser.parse_args()
+    numbers = arguments.numbers or list(range(1, len(MUTANTS) + 1))
+    if arguments.check:
+        return check(numbers)
+    if check(numbers):
+        return 1
+    scratch = arguments.scratch or pathlib.Path(tempfile.mkdtemp(prefix="simulation-mutants-"))
+    copy(scratch)
+    broken, steps = run(build(scratch, arguments.cmake))
+    print(f"unbroken: {'green' if broken is None else broken} after {steps} steps", flush=True)
+    if broken:
+        return 1
+    missed = 0
+    for number in numbers:
+        name, file, piece, instead = MUTANTS[number - 1]
+        place = places(scratch, file, piece)[0]
+        whole = (scratch / file).read_text()
+        (scratch / file).write_text(whole[:place.start()] + instead + whole[place.end():])
+        began = time.monotonic()
+        broken, steps = run(build(scratch, arguments.cmake))
+        (scratch / file).write_text(whole)
+        missed += broken is None
+        print(f"{number:2} {'MISSED' if broken is None else 'caught'} after {steps} steps, "
+              f"{time.monotonic() - began:.0f} s: {name}: {broken or ''}", flush=True)
+    print(f"{len(numbers) - missed} of {len(numbers)} mutants caught")
+    if not arguments.scratch:
+        shutil.rmtree(scratch, ignore_errors=True)
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
