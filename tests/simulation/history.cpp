@@ -517,11 +517,13 @@ void history::help()
             says_why(name, *exposure.blocked);
             ask("reconcile", {{"timeout", 60}, {"accept_loss", true}});
         }
-    for (const auto& [name, user] : state->users)
-        if (user.blocked) {
-            says_why(name.text(), *user.blocked);
+    for (const auto& [name, user] : state->users) {
+        if (user.blocked) says_why(name.text(), *user.blocked);
+        // what a person has put back in use goes by no file until a person says so
+        if (!user.held.empty()) ++outcome_.counted["a person helps: rolled back"];
+        if (user.blocked || !user.held.empty())
             ask("rotate", {{"names", json::array{json::value(name.text())}}});
-        }
+    }
 }
 
 void history::stop_program()

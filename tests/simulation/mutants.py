@@ -90,8 +90,8 @@ MUTANTS = [
     ("one-404-is-enough: a part of a list and one 404 make a user vanish", "agent/reconcile/observe.cpp",
      "if (lacks && seen.cut_off) continue;", ""),
     ("secret-in-log: a refresh is told with its body", "agent/platform/token_endpoint.cpp",
-     "const auto host = host_of(settings.auth_url);\n    if (!succeeded(*answer))",
-     "const auto host = answer->body;\n    if (!succeeded(*answer))"),
+     "const auto host = io::host_of(settings.auth_url);\n    if (!succeeded(*answer))",
+     "const std::string host = answer->body;\n    io::log(io::severity::info, host);\n    if (!succeeded(*answer))"),
 ]
 
 
