@@ -219,7 +219,7 @@ void history::write_configuration(bool valid)
 
 void history::program()
 {
-    if (options_.power && !calm_) {
+    if (options_.power && !calm_ && outcome_.events < options_.events) {
         auto& dice = machine_.chance();
         machine_.crash_at_change(1 + dice.below(dice.of({40U, 400U, 1500U})));
     }
@@ -342,7 +342,8 @@ void history::plan_next_event()
                           ? nanoseconds(machine_.chance().between(0, 60)) * 1'000'000'000
                           : nanoseconds(machine_.chance().between(0, 4 * 3600)) * 1'000'000'000;
     machine_.at(rest, [this] {
-        if (calm_) return;
+        if (calm_ || outcome_.events == options_.events) return;
+        ++outcome_.events;
         plan_next_event();
         something_happens();
     });
@@ -749,6 +750,9 @@ outcome history::play()
         one_life();
     the_machine() = nullptr;
     outcome_.steps = machine_.steps();
+    if (const auto told = disk::state_database(disk::paths(state_dir())).history({}))
+        for (const auto& each : *told)
+            ++outcome_.counted["history: " + each.event];
     outcome_.counted["changes of the disk that a power cut undid"] += disk_.lost;
     for (const auto& [what, times] : platform_.counted)
         outcome_.counted[what] += times;

@@ -16,11 +16,15 @@ struct options {
     std::filesystem::path root;
     bool verbose = false;
     bool power = false;  // every life ends in a power cut
+    // So many times somebody or something interferes, and then nobody does: what breaks with few is easy to
+    // read.
+    std::uint64_t events = ~0ULL;
 };
 
 struct outcome {
     std::vector<std::string> broken;  // laws, with what happened
     std::uint64_t steps = 0;
+    std::uint64_t events = 0;
     std::map<std::string, std::uint64_t> counted;
 };
 

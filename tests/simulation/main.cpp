@@ -16,7 +16,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// simulation [--seed N] [--histories N] [--steps N] [--seconds N] [--power] [--failures N] [--verbose]
+// simulation [--seed N] [--histories N] [--steps N] [--seconds N] [--power] [--failures N] [--shrink]
+//            [--events N] [--verbose]
 // Plays histories one after the other, each in a process of its own: the one of --seed, the next, and so on.
 
 namespace {
@@ -52,6 +53,7 @@ void seed_openssl(std::uint64_t seed)
 struct totals {
     std::uint64_t histories = 0;
     std::uint64_t steps = 0;
+    std::uint64_t events = 0;  // of the last one
     std::map<std::string, std::uint64_t> counted;
 };
 
@@ -66,7 +68,7 @@ struct totals {
     seed_openssl(o.seed);
     const auto played = simulation::play(o);
     std::ostringstream out;
-    out << "steps " << played.steps << "\n";
+    out << "steps " << played.steps << "\nevents " << played.events << "\n";
     for (const auto& [what, times] : played.counted)
         out << "count " << times << " " << what << "\n";
     for (const auto& law : played.broken)
@@ -106,6 +108,7 @@ std::string run(options o, totals& all)
     std::string broken;
     while (std::getline(in, line)) {
         if (line.starts_with("steps ")) all.steps += std::stoull(line.substr(6));
+        if (line.starts_with("events ")) all.events = std::stoull(line.substr(7));
         if (line.starts_with("broken ")) broken += line.substr(7) + "\n";
         if (!line.starts_with("count ")) continue;
         const auto blank = line.find(' ', 6);
@@ -116,6 +119,18 @@ std::string run(options o, totals& all)
     else if (WEXITSTATUS(status) != 0 && broken.empty())
         broken = "exit " + std::to_string(WEXITSTATUS(status)) + "\n";
     return broken;
+}
+
+// The fewest events with which it still breaks, as far as halving finds them.
+std::uint64_t shrink(options o, std::uint64_t events)
+{
+    totals ignored;
+    std::uint64_t enough = events;
+    for (std::uint64_t too_few = 0; too_few + 1 < enough;) {
+        o.events = (too_few + enough) / 2;
+        (run(o, ignored).empty() ? too_few : enough) = o.events;
+    }
+    return enough;
 }
 
 std::uint64_t number(const char* text)
@@ -131,6 +146,7 @@ int main(int argc, char** argv)
     std::uint64_t histories = 1'000'000'000;
     std::uint64_t seconds = 20;
     int failures = 1;  // after so many it ends
+    bool shrinks = false;
     for (int i = 1; i < argc; ++i) {
         const std::string word = argv[i];
         const auto* const value = i + 1 < argc ? argv[i + 1] : "0";
@@ -142,6 +158,10 @@ int main(int argc, char** argv)
             o.seed = number(value), ++i;
         else if (word == "--steps")
             o.steps = number(value), ++i;
+        else if (word == "--shrink")
+            shrinks = true;
+        else if (word == "--events")
+            o.events = number(value), ++i;
         else if (word == "--failures")
             failures = std::atoi(value), ++i;
         else if (word == "--histories")
@@ -164,9 +184,13 @@ int main(int argc, char** argv)
         const auto broken = run(o, all);
         if (!broken.empty()) {
             ++failed;
+            auto again = o;
+            if (shrinks) again.events = shrink(o, all.events);
             std::cout << "seed " << o.seed << " breaks\n"
                       << broken << "replay: " << argv[0] << " --seed " << o.seed << " --steps " << o.steps
-                      << (o.power ? " --power" : "") << " --histories 1 --verbose\n";
+                      << (o.power ? " --power" : "")
+                      << (again.events == ~0ULL ? "" : " --events " + std::to_string(again.events))
+                      << " --histories 1 --verbose\n";
             if (failed >= failures) break;
         }
         ++o.seed;
