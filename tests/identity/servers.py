@@ -93,13 +93,14 @@ def listening(port):
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-def wait_for(condition, process, what):
+def wait_for(condition, server):
     deadline = time.monotonic() + START_LIMIT
     while not condition():
-        if process.poll() is not None:
-            raise Unavailable(f"{what} ended with {process.returncode}")
+        said = (server.directory / "log").read_text(errors="replace").strip().splitlines()[-3:]
+        if server.process.poll() is not None:
+            raise Unavailable(f"{server.name} ended with {server.process.returncode}: {' '.join(said)}")
         if time.monotonic() > deadline:
-            raise Unavailable(f"{what} was not there after {START_LIMIT} s")
+            raise Unavailable(f"{server.name} was not there after {START_LIMIT} s: {' '.join(said)}")
         time.sleep(0.2)
 
 
@@ -110,6 +111,7 @@ class Server:
         self.name = name
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix=f"{name}-"))
         self.process = None
+        self.port = None
 
     def spawn(self, *command, environment=None, cwd=None):
         with open(self.directory / "log", "ab") as log:
@@ -162,7 +164,7 @@ class OidcProvider(Server):
                    SHORT_CLIENT: {"secret": CLIENT_SECRET, "redirect_urls": [REDIRECT_URL], "life": SHORT_LIFE}}
         self.spawn(program("node"), self.directory / "provider.mjs", str(self.port), str(self.life), self.journal,
                    json.dumps(clients), cwd=self.directory)
-        wait_for(lambda: listening(self.port), self.process, self.name)
+        wait_for(lambda: listening(self.port), self)
 
     def upstream(self, port=None):
         return Upstream(port or self.port, paths={AUTHORIZE: "/auth", TOKEN: "/token"})
@@ -181,18 +183,25 @@ class Keycloak(Server):
     OPTIONS = {"JAVA_OPTS_APPEND": "-Xmx400m -XX:TieredStopAtLevel=1"}
 
     def __init__(self, life):
+        """As it was kept after its first start, with the realm: that takes a minute, this one seconds."""
         super().__init__("keycloak")
-        self.port = free_port()
+        self.home = self.directory / "home"
         for needed in ("java", "mvn"):
             program(needed)
-        built = next(fetched("keycloak-built", HERE / "pom.xml", self.fetch).glob("keycloak-*"))
-        self.home = self.directory / "home"
-        shutil.copytree(built, self.home, symlinks=True, copy_function=os.link)
+        description = self.directory / "realm.json"
+        description.write_text(json.dumps({"pom": (HERE / "pom.xml").read_text(), "realm": self.realm(life)}))
+        kept = fetched("keycloak", description, self.fetch) / "home"
+        shutil.copytree(kept, self.home, symlinks=True, copy_function=os.link, ignore=shutil.ignore_patterns("data"))
+        shutil.copytree(kept / "data", self.home / "data")
+        self.start()
+
+    @staticmethod
+    def realm(life):
         client = {
             "secret": CLIENT_SECRET, "redirectUris": [REDIRECT_URL, REDIRECT_URL + ":*"], "publicClient": False,
             "standardFlowEnabled": True, "attributes": {"pkce.code.challenge.method": "S256"}}
         short = {**client["attributes"], "client.session.max.lifespan": str(SHORT_LIFE)}
-        realm = {
+        return {
             "realm": TENANT, "enabled": True, "sslRequired": "none", "accessTokenLifespan": life,
             "revokeRefreshToken": True, "refreshTokenMaxReuse": 0, "ssoSessionIdleTimeout": 1800,
             "clients": [{"clientId": CLIENT_ID, **client}, {"clientId": SHORT_CLIENT, **client, "attributes": short}],
@@ -201,25 +210,30 @@ class Keycloak(Server):
                 "firstName": "Service", "lastName": "User",
                 "credentials": [{"type": "password", "value": PASSWORD, "temporary": False}]}],
         }
-        imported = self.home / "data" / "import"
-        imported.mkdir(parents=True)
-        (imported / "realm.json").write_text(json.dumps(realm))
-        self.start()
 
-    @classmethod
-    def fetch(cls, scratch):
+    def fetch(self, scratch):
+        shutil.copy(HERE / "pom.xml", scratch)
         run(program("mvn"), "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={scratch}/lib", cwd=scratch)
         with zipfile.ZipFile(next(scratch.glob("lib/*.zip"))) as packed:
             packed.extractall(scratch)
         shutil.rmtree(scratch / "lib")
-        run("/bin/sh", next(scratch.glob("keycloak-*")) / "bin" / "kc.sh", "build", "--db=dev-file",
-            "--features=persistent-user-sessions", cwd=scratch)  # so that a start takes seconds, not a minute
+        next(scratch.glob("keycloak-*")).rename(scratch / "home")
+        run("/bin/sh", scratch / "home" / "bin" / "kc.sh", "build", "--db=dev-file",
+            "--features=persistent-user-sessions", cwd=scratch)
+        imported = scratch / "home" / "data" / "import"
+        imported.mkdir(parents=True)
+        (imported / "realm.json").write_text(json.dumps(json.loads((scratch / "realm.json").read_text())["realm"]))
+        ours, self.home = self.home, scratch / "home"
+        self.start()
+        self.kill(signal.SIGTERM)
+        self.home = ours
 
     def start(self):
+        self.port = self.port or free_port()
         self.spawn("/bin/sh", self.home / "bin" / "kc.sh", "start", "--optimized", "--import-realm",
                    "--http-enabled=true", "--http-host=127.0.0.1", f"--http-port={self.port}",
-                   "--proxy-headers=xforwarded", "--hostname-strict=false", "--cache=local",
-                   f"--db-url={self.DATABASE.format(home=self.home)}", environment=self.OPTIONS)
+                   f"--http-management-port={free_port()}", "--proxy-headers=xforwarded", "--hostname-strict=false",
+                   "--cache=local", f"--db-url={self.DATABASE.format(home=self.home)}", environment=self.OPTIONS)
 
         def ready():
             try:
@@ -228,7 +242,7 @@ class Keycloak(Server):
             except OSError:
                 return False
 
-        wait_for(ready, self.process, self.name)
+        wait_for(ready, self)
 
     def upstream(self, port=None):
         base = f"/realms/{TENANT}/protocol/openid-connect"
@@ -355,7 +369,7 @@ class Front(Server):
         file = self.directory / "configuration"
         file.write_text(self.configuration())
         self.spawn(self.binary, *self.arguments(file))
-        wait_for(lambda: listening(self.port), self.process, f"{self.name} ({self.directory}/log)")
+        wait_for(lambda: listening(self.port), self)
 
 
 class Nginx(Front):
@@ -543,7 +557,7 @@ shutdown_lifetime 0 seconds
             for path in [self.directory, *self.directory.iterdir()]:
                 shutil.chown(path, "proxy")
         self.spawn(program("squid"), "-N", "-f", self.directory / "configuration")
-        wait_for(lambda: listening(self.port), self.process, f"squid ({self.directory}/log)")
+        wait_for(lambda: listening(self.port), self)
 
     def tunnels(self):
         return self.log.read_text().count("CONNECT 127.0.0.1:") if self.log.exists() else 0
