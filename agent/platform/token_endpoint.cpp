@@ -115,11 +115,11 @@ exchange_outcome ended(exchange_end end, failure why)
     return {.end = end, .failure = std::move(why)};
 }
 
-exchange_outcome refused_client(failure why, const std::string& verdict)
+exchange_outcome refused_client(failure why, const std::string& verdict, unsigned status)
 {
     why.code = errc::client_refused;
     why.kind = retry::after_change;
-    if (verdict == "invalid_client")
+    if (verdict == "invalid_client" || status == 401)  // Keycloak calls a wrong secret unauthorized_client
         why.context +=
             "; the client id or secret is wrong: check identity.client_id and identity.client_secret";
     else if (verdict == "unauthorized_client")
@@ -138,7 +138,7 @@ exchange_outcome judge(const io::http_response& answer, failure why)
         why.kind = retry::never;
         return ended(exchange_end::grant_refused, std::move(why));
     }
-    if (!verdict.empty()) return refused_client(std::move(why), verdict);
+    if (!verdict.empty()) return refused_client(std::move(why), verdict, answer.status);
     const bool unprocessed = certainly_unprocessed(answer.status);
     return ended(unprocessed ? exchange_end::unprocessed : exchange_end::unknown, std::move(why));
 }

@@ -411,6 +411,17 @@ BOOST_AUTO_TEST_CASE(a_refused_client_is_tried_hourly_and_when_it_changes)
     BOOST_CHECK(status().state == login_state::ok);
 }
 
+BOOST_AUTO_TEST_CASE(a_wrong_secret_by_its_other_name)  // as Keycloak 25 says it
+{
+    given_login();
+    wait_for_the_end();
+    expect_post().answer(401, R"({"error": "unauthorized_client",)"
+                              R"( "error_description": "Invalid client or Invalid client credentials"})");
+    BOOST_TEST(current() == "failed: client_refused");
+    BOOST_TEST(status().sentence.find("check identity.client_id and identity.client_secret") !=
+               std::string::npos);
+}
+
 // As the daemon does it: it acts when something is due, and sleeps until then.
 BOOST_AUTO_TEST_CASE(a_changed_secret_is_noticed_though_nothing_else_asks)
 {
