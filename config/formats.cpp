@@ -1,6 +1,7 @@
 #include "config/formats.hpp"
 
 #include "config/values.hpp"
+#include "policy/text.hpp"
 #include "policy/words.hpp"
 
 #include <algorithm>
@@ -144,8 +145,9 @@ std::string https_fault(const node& value, const format&)
     if (!address) return url_form_fault(value.text);
     if (address->scheme == "https") return {};
     if (address->scheme != "http") return "must start with https://";
-    return is_loopback(address->host) ? ""
-                                      : "must start with https://; plain http is for loopback hosts only";
+    return policy::is_loopback(address->host)
+               ? ""
+               : "must start with https://; plain http is for loopback hosts only";
 }
 
 // A token may stand in its path or query.
@@ -196,9 +198,10 @@ std::string listen_fault(const node& value, const format&)
     }
     const auto address = read_host_port(text);
     if (!address) return "is not a valid address; use 127.0.0.1:PORT or unix:/PATH";
-    return is_loopback(address->host) ? ""
-                                      : "would be open to the network without TLS; write 127.0.0.1:PORT or "
-                                        "unix:/PATH and put a proxy before it";
+    return policy::is_loopback(address->host)
+               ? ""
+               : "would be open to the network without TLS; write 127.0.0.1:PORT or "
+                 "unix:/PATH and put a proxy before it";
 }
 
 // --- Numbers, durations, words

@@ -328,14 +328,4 @@ std::optional<url> read_url(std::string_view text)
     return url{std::move(scheme), std::move(authority->first), authority->second, std::string(path)};
 }
 
-bool is_loopback(std::string_view host)
-{
-    const std::string text(host);
-    if (text == "localhost") return true;
-    in_addr v4{};
-    if (::inet_pton(AF_INET, text.c_str(), &v4) == 1) return (ntohl(v4.s_addr) >> 24) == 127;
-    in6_addr v6{};
-    return ::inet_pton(AF_INET6, text.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
-}
-
 }  // namespace config

@@ -96,7 +96,4 @@ std::optional<std::vector<host_port>> read_host_ports(std::string_view);
 // Nothing for whatever is not scheme://host[:port][/path]: also a user name, a query or a fragment.
 std::optional<url> read_url(std::string_view);
 
-// localhost, 127.0.0.0/8, ::1.
-bool is_loopback(std::string_view host);
-
 }  // namespace config

@@ -1,5 +1,6 @@
 #include "config/yaml.hpp"
 #include "policy/limits.hpp"
+#include "policy/text.hpp"
 
 #include <algorithm>
 #include <cstddef>
@@ -16,30 +17,6 @@ constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 bool is_blank(char c)
 {
     return c == ' ' || c == '\t';
-}
-
-// The code point at `at` and its length in bytes; no length: this is not UTF-8.
-struct code_point {
-    char32_t value = 0;
-    std::size_t length = 0;
-};
-
-code_point decode(std::string_view text, std::size_t at)
-{
-    static constexpr char32_t smallest[] = {0, 0, 0x80, 0x800, 0x10000};
-    const auto lead = static_cast<unsigned char>(text[at]);
-    if (lead < 0x80) return {lead, 1};
-    const std::size_t length = lead >= 0xf0 ? 4 : lead >= 0xe0 ? 3 : 2;
-    if (lead < 0xc2 || lead > 0xf4 || at + length > text.size()) return {};
-    char32_t value = lead & (0x7fU >> length);
-    for (std::size_t i = 1; i < length; ++i) {
-        const auto next = static_cast<unsigned char>(text[at + i]);
-        if ((next & 0xc0) != 0x80) return {};
-        value = (value << 6) | (next & 0x3fU);
-    }
-    const bool surrogate = value >= 0xd800 && value <= 0xdfff;
-    if (value < smallest[length] || value > 0x10ffff || surrogate) return {};
-    return {value, length};
 }
 
 // YAML 1.2 section 5.1, but without NEL
@@ -59,7 +36,7 @@ bool check_characters(std::string_view text, diagnostics& found)
     if (text.starts_with("\xff\xfe") || text.starts_with("\xfe\xff"))
         return wrong("the file is UTF-16; save it as UTF-8");
     for (std::size_t i = text.starts_with(byte_order_mark) ? byte_order_mark.size() : 0; i < text.size();) {
-        const auto c = decode(text, i);
+        const auto c = policy::decode_utf8(text, i);
         if (c.length == 0) return wrong("this is not UTF-8 text; save the file as UTF-8");
         if (!is_printable(c.value)) return wrong("a control character is not allowed here; remove it");
         if (c.value == '\r' && (i + 1 == text.size() || text[i + 1] != '\n'))
@@ -110,9 +87,8 @@ private:
     place here() const
     {
         const auto before = text_.substr(line_begin_, at_ - line_begin_);
-        const auto characters = std::count_if(before.begin(), before.end(), [](char c) {
-            return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-        });
+        const auto characters =
+            std::count_if(before.begin(), before.end(), [](char c) { return !policy::is_continuation(c); });
         return {line_, static_cast<int>(characters) + 1};
     }
 

@@ -297,36 +297,6 @@ verdict judge(const certificate& leaf, std::string_view key_fingerprint, policy:
     return verdict::usable;
 }
 
-policy::result<void> check_usable(const certificate& leaf, std::string_view key_fingerprint,
-                                  policy::instant now)
-{
-    switch (judge(leaf, key_fingerprint, now)) {
-        case verdict::usable:
-            return {};
-        case verdict::wrong_key:
-            return unusable("the certificate is for another key than ours");
-        case verdict::expired:
-            return unusable(
-                "the certificate has already expired; look at this host's clock and at the platform");
-        case verdict::not_yet_valid: {
-            auto failure = unusable("the certificate is not valid yet; look at this host's clock, or wait");
-            failure.kind = policy::retry::later;
-            failure.retry_after = leaf.facts.not_before - now;
-            return failure;
-        }
-        case verdict::wrong_usage:
-            return unusable("the certificate's extended key usage does not allow TLS clients (clientAuth)");
-    }
-    return {};
-}
-
-bool is_pair(std::string_view key_pem, std::string_view certificate_pem)
-{
-    const auto key = private_key::from_pem(key_pem);
-    const auto chain = read_chain(certificate_pem);
-    return key && chain && chain->front().facts.public_key_fingerprint == key->fingerprint();
-}
-
 // --- PKCS#12
 
 namespace {

@@ -61,14 +61,6 @@ enum class verdict { usable, wrong_key, expired, not_yet_valid, wrong_usage };
 // Contract section 3: our public key, valid now, and the extended key usage (if any) allows clientAuth.
 verdict judge(const certificate& leaf, std::string_view key_fingerprint, policy::instant now) noexcept;
 
-// The same as a failure that a person can read (errc::unusable_certificate). Not yet valid is the one that
-// mends itself: retry::later, with retry_after until then.
-[[nodiscard]] policy::result<void> check_usable(const certificate& leaf, std::string_view key_fingerprint,
-                                                policy::instant now);
-
-// Whether the first certificate of `certificate_pem` is for this key; false when either cannot be read.
-bool is_pair(std::string_view key_pem, std::string_view certificate_pem);
-
 // A PKCS#12 file (RFC 7292, DER) with the key, its certificate and the rest of the chain, encrypted with
 // AES-256 and authenticated with SHA-256: OpenJDK 17 and librdkafka read it, Java before 8u301 does not. The
 // friendly name is the alias that Java shows. Salts are random: the same arguments never give the same bytes.

@@ -1,6 +1,5 @@
-#include "policy/guard.hpp"
-
 #include "policy/backoff.hpp"
+#include "policy/checks.hpp"
 #include "policy/dates.hpp"
 #include "policy/limits.hpp"
 

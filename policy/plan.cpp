@@ -4,7 +4,6 @@
 #include "policy/checks.hpp"
 #include "policy/dates.hpp"
 #include "policy/facts.hpp"
-#include "policy/guard.hpp"
 
 #include <limits>
 #include <set>

@@ -5,7 +5,6 @@
 #include "agent/cli/verbs.hpp"
 #include "agent/deploy/broker_probe.hpp"
 #include "agent/disk/state_database.hpp"
-#include "agent/io/proxy.hpp"
 #include "agent/io/url.hpp"
 #include "agent/reconcile/observe.hpp"
 #include "policy/dates.hpp"

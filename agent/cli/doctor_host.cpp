@@ -2,6 +2,7 @@
 #include "agent/deploy/hooks.hpp"
 #include "agent/disk/files.hpp"
 #include "agent/disk/state_directory.hpp"
+#include "agent/io/descriptor.hpp"
 #include "agent/io/environment.hpp"
 
 #include <array>
@@ -294,11 +295,11 @@ bool is_in_use(const std::string& host, const std::string& port)
     hints.ai_socktype = SOCK_STREAM;
     addrinfo* found = nullptr;
     if (::getaddrinfo(host.c_str(), port.c_str(), &hints, &found) != 0) return false;
-    const int fd = ::socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, 0);
+    const io::descriptor socket(::socket(found->ai_family, found->ai_socktype | SOCK_CLOEXEC, 0));
     const int yes = 1;
-    if (fd >= 0) ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-    const bool taken = fd >= 0 && ::bind(fd, found->ai_addr, found->ai_addrlen) != 0 && errno == EADDRINUSE;
-    if (fd >= 0) ::close(fd);
+    if (socket) ::setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+    const bool taken =
+        socket && ::bind(socket.get(), found->ai_addr, found->ai_addrlen) != 0 && errno == EADDRINUSE;
     ::freeaddrinfo(found);
     return taken;
 }

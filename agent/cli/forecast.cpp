@@ -8,6 +8,7 @@
 #include "policy/limits.hpp"
 #include "policy/naming.hpp"
 #include "policy/result.hpp"
+#include "policy/text.hpp"
 
 #include <boost/json.hpp>
 
@@ -120,7 +121,7 @@ void add_line(std::string& to, const std::string& line)
     std::size_t length = 0;
     for (std::size_t i = 0; i < line.size();) {
         std::size_t size = 1;
-        while (i + size < line.size() && (static_cast<unsigned char>(line[i + size]) & 0xC0U) == 0x80U)
+        while (i + size < line.size() && policy::is_continuation(line[i + size]))
             ++size;
         if (length + size > calendar_line) {
             to += "\r\n ";

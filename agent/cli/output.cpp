@@ -3,6 +3,7 @@
 #include "agent/io/environment.hpp"
 #include "agent/io/log.hpp"
 #include "policy/dates.hpp"
+#include "policy/text.hpp"
 
 #include <boost/json/serialize.hpp>
 
@@ -20,7 +21,7 @@ namespace {
 std::size_t width_of(const std::string& text)
 {
     return static_cast<std::size_t>(
-        std::ranges::count_if(text, [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) != 0x80U; }));
+        std::ranges::count_if(text, [](char c) { return !policy::is_continuation(c); }));
 }
 
 }  // namespace

@@ -224,11 +224,6 @@ policy::result<void> remove_content(int fd, const std::string& path, int depth)
 
 }  // namespace
 
-descriptor::~descriptor()
-{
-    if (fd_ >= 0) close(fd_);
-}
-
 bool is_plain_name(std::string_view name) noexcept
 {
     if (name.empty() || name.size() > longest_name || name == "." || name == "..") return false;

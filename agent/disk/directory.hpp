@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/io/descriptor.hpp"
 #include "policy/result.hpp"
 
 #include <filesystem>
@@ -25,25 +26,7 @@ policy::failure foreign(const std::string& path, const std::string& what_it_is);
 // --- Directories held open: what is done in one cannot be led elsewhere by renaming or linking its path
 // meanwhile.
 
-// Owns a file descriptor.
-class descriptor {
-public:
-    explicit descriptor(int fd = -1) noexcept : fd_(fd) {}
-    descriptor(descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-    descriptor& operator=(descriptor&& other) noexcept
-    {
-        std::swap(fd_, other.fd_);
-        return *this;
-    }
-    ~descriptor();
-
-    int get() const noexcept { return fd_; }
-    int release() noexcept { return std::exchange(fd_, -1); }
-    explicit operator bool() const noexcept { return fd_ >= 0; }
-
-private:
-    int fd_;
-};
+using io::descriptor;
 
 // Who may do what with a file or directory that we make. The mode is exact: no umask is taken off. Owner and
 // group unset: whoever runs the agent.

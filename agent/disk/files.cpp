@@ -95,20 +95,12 @@ policy::result<std::string> read_all(int fd, std::size_t limit, const std::strin
     };
     if (static_cast<std::size_t>(facts.st_size) > limit) return too_large();
 
-    // one allocation, one byte more than expected: a growing string would leave copies of a secret behind
-    std::string content(static_cast<std::size_t>(facts.st_size) + 1, '\0');
-    std::size_t size = 0;
-    while (size < content.size()) {
-        const ssize_t got = read(fd, content.data() + size, content.size() - size);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return cannot("read", path);
-        if (got == 0) break;
-        size += static_cast<std::size_t>(got);
-    }
-    if (size == content.size())
+    auto content = io::read_bounded(fd, limit);
+    if (!content && errno == EAGAIN)
         return policy::failure{.code = policy::errc::disk, .context = path + " changed while it was read"};
-    content.resize(size);
-    return content;
+    if (!content) return cannot("read", path);
+    if (content->size() > limit) return too_large();
+    return std::move(*content);
 }
 
 policy::result<std::optional<std::string>> read_opened(const descriptor& file, std::size_t limit,

@@ -1,6 +1,7 @@
 #include "agent/disk/renderings.hpp"
 
 #include "crypto/certificate.hpp"
+#include "policy/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -72,17 +73,10 @@ std::string librdkafka_conf(const publication& what, bool with_ca)
 // One code point off the front; a byte that is no UTF-8 stands for itself, as in ISO 8859-1.
 std::uint32_t next_code_point(std::string_view& text)
 {
-    const auto byte = [&text](std::size_t at) { return static_cast<unsigned char>(text[at]); };
-    const unsigned char first = byte(0);
-    const std::size_t length = first < 0xc2 ? 1 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 1;
-    std::uint32_t code = length == 1 ? first : first & (0x7fu >> length);
-    bool whole = length <= text.size();
-    for (std::size_t at = 1; whole && at < length; ++at) {
-        whole = (byte(at) & 0xc0) == 0x80;
-        code = code << 6 | (byte(at) & 0x3f);
-    }
-    text.remove_prefix(whole ? length : 1);
-    return whole ? code : first;
+    const auto read = policy::decode_utf8(text);
+    const std::uint32_t code = read.length != 0 ? read.value : static_cast<unsigned char>(text.front());
+    text.remove_prefix(std::max<std::size_t>(read.length, 1));
+    return code;
 }
 
 void append_escaped(std::string& to, std::uint32_t code_unit)

@@ -2,7 +2,7 @@
 
 #include "agent/io/async.hpp"
 #include "agent/io/http.hpp"
-#include "agent/io/proxy.hpp"
+#include "agent/io/url.hpp"
 #include "policy/desired.hpp"
 
 #include <functional>

@@ -2,7 +2,6 @@
 
 #include "agent/io/async.hpp"
 #include "agent/io/http.hpp"
-#include "agent/io/proxy.hpp"
 #include "agent/io/tls.hpp"
 #include "agent/io/url.hpp"
 #include "crypto/secret.hpp"

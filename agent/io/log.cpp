@@ -1,6 +1,7 @@
 #include "agent/io/log.hpp"
 
 #include "agent/io/systemd.hpp"
+#include "policy/text.hpp"
 
 #include <array>
 #include <cctype>
@@ -37,38 +38,11 @@ level_words words_of(severity level)
     return {"error", "", '3'};
 }
 
-// The length of the UTF-8 sequence that starts here (RFC 3629, table in section 4), 0 when there is none.
-std::size_t sequence_length(std::string_view text)
+// Control characters (C0, DEL, C1), and those that turn the direction of text (Unicode UAX #9).
+bool is_control(char32_t c)
 {
-    const auto byte = [&](std::size_t i) { return static_cast<std::uint8_t>(i < text.size() ? text[i] : 0); };
-    const auto tail = [&](std::size_t i) { return (byte(i) & 0xc0) == 0x80; };
-    const auto first = byte(0);
-    if (first < 0x80) return 1;
-    if (first >= 0xc2 && first <= 0xdf) return tail(1) ? 2 : 0;
-    if (first >= 0xe0 && first <= 0xef) {
-        const bool shortest = first != 0xe0 || byte(1) >= 0xa0;
-        const bool no_surrogate = first != 0xed || byte(1) <= 0x9f;
-        return tail(1) && tail(2) && shortest && no_surrogate ? 3 : 0;
-    }
-    if (first >= 0xf0 && first <= 0xf4) {
-        const bool shortest = first != 0xf0 || byte(1) >= 0x90;
-        const bool in_range = first != 0xf4 || byte(1) <= 0x8f;
-        return tail(1) && tail(2) && tail(3) && shortest && in_range ? 4 : 0;
-    }
-    return 0;
-}
-
-bool is_control(std::string_view sequence)
-{
-    const auto first = static_cast<std::uint8_t>(sequence[0]);
-    if (sequence.size() == 1) return first < 0x20 || first == 0x7f;
-    const auto second = static_cast<std::uint8_t>(sequence[1]);
-    const auto third = static_cast<std::uint8_t>(sequence.size() > 2 ? sequence[2] : 0);
-    if (first == 0xc2) return second < 0xa0;   // C1 (U+0080 to U+009F) controls some terminals as well
-    if (first == 0xd8) return second == 0x9c;  // U+061C, and below the others that turn the direction of text
-    if (first != 0xe2) return false;
-    if (second == 0x80) return third == 0x8e || third == 0x8f || (third >= 0xa8 && third <= 0xae);
-    return second == 0x81 && third >= 0xa6 && third <= 0xa9;
+    return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
+           (c >= 0x2028 && c <= 0x202e) || (c >= 0x2066 && c <= 0x2069);
 }
 
 void append_escaped(std::string& out, char c)
@@ -91,20 +65,6 @@ void append_escaped(std::string& out, char c)
     out += "\\x";
     out += digits[byte >> 4];
     out += digits[byte & 15];
-}
-
-std::string timestamp(policy::instant now)
-{
-    const auto days = std::chrono::floor<std::chrono::days>(now);
-    const std::chrono::year_month_day date(days);
-    const std::chrono::hh_mm_ss time(now - days);
-    std::array<char, 32> text{};
-    const int length =
-        std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02dZ",
-                      static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                      static_cast<unsigned>(date.day()), static_cast<int>(time.hours().count()),
-                      static_cast<int>(time.minutes().count()), static_cast<int>(time.seconds().count()));
-    return std::string(text.data(), static_cast<std::size_t>(length));
 }
 
 std::string name_of(const log_subject& subject)
@@ -154,9 +114,9 @@ std::string printable(std::string_view untrusted)
     std::string out;
     out.reserve(untrusted.size());
     while (!untrusted.empty()) {
-        const auto length = sequence_length(untrusted);
+        const auto [character, length] = policy::decode_utf8(untrusted);
         const auto sequence = untrusted.substr(0, length == 0 ? 1 : length);
-        if (length != 0 && !is_control(sequence)) {
+        if (length != 0 && !is_control(character)) {
             out += sequence;
         } else {
             for (const char c : sequence)
@@ -169,7 +129,7 @@ std::string printable(std::string_view untrusted)
 
 std::string text_line(const log_record& record, policy::instant now)
 {
-    return timestamp(now) + " " + terminal_line(record, false);
+    return policy::format_utc(now) + " " + terminal_line(record, false);
 }
 
 std::string terminal_line(const log_record& record, bool colour)
@@ -191,7 +151,7 @@ std::string prefixed_line(const log_record& record)
 std::string json_line(const log_record& record, policy::instant now)
 {
     std::string json = "{";
-    append_member(json, "time", timestamp(now));
+    append_member(json, "time", policy::format_utc(now));
     append_member(json, "level", words_of(record.level).word);
     if (!record.event.name.empty()) append_member(json, "event", record.event.name);
     if (!record.subject.exposure.empty()) append_member(json, "exposure", record.subject.exposure);

@@ -1,6 +1,7 @@
 #include "agent/io/process.hpp"
 
 #include "agent/io/async.hpp"
+#include "agent/io/descriptor.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/as_tuple.hpp>
@@ -37,7 +38,7 @@ namespace {
 // One child process and the three descriptors that lead to it.
 class child {
 public:
-    using descriptor = boost::asio::posix::stream_descriptor;
+    using stream = boost::asio::posix::stream_descriptor;
 
     // errc::hook_failed with errno's text, and nothing left behind.
     static policy::result<child> start(boost::asio::any_io_executor, const process_request&);
@@ -46,9 +47,9 @@ public:
     child& operator=(child&&) = delete;
     ~child();  // ends the group of a child that was not reaped
 
-    descriptor& exit_event() { return exit_event_; }  // readable once it has exited
-    descriptor& out() { return out_; }
-    descriptor& err() { return err_; }
+    stream& exit_event() { return exit_event_; }  // readable once it has exited
+    stream& out() { return out_; }
+    stream& err() { return err_; }
 
     bool has_exited() const;
     void signal_group(int signal) const noexcept;
@@ -62,25 +63,12 @@ public:
     void reap() noexcept;
 
 private:
-    child(pid_t pid, descriptor exit_event, descriptor out, descriptor err);
+    child(pid_t pid, stream exit_event, stream out, stream err);
 
     pid_t pid_;  // and id of its group; -1 once reaped
-    descriptor exit_event_;
-    descriptor out_;
-    descriptor err_;
-};
-
-struct file {
-    explicit file(int number) : fd(number) {}
-    file(file&& other) noexcept : fd(std::exchange(other.fd, -1)) {}
-    file& operator=(file&&) = delete;
-    ~file()
-    {
-        if (fd >= 0) ::close(fd);
-    }
-    int release() { return std::exchange(fd, -1); }
-
-    int fd;
+    stream exit_event_;
+    stream out_;
+    stream err_;
 };
 
 policy::failure cannot_start(const process_request& request, int error)
@@ -91,26 +79,26 @@ policy::failure cannot_start(const process_request& request, int error)
 }
 
 // The input as a file in memory: nobody has to write while the child reads, or minds that it does not.
-file input_file(const std::string& input)
+descriptor input_file(const std::string& input)
 {
-    if (input.empty()) return file(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-    file memory(::memfd_create("input", MFD_CLOEXEC));
-    if (memory.fd < 0) return memory;
+    if (input.empty()) return descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+    descriptor memory(::memfd_create("input", MFD_CLOEXEC));
+    if (memory.get() < 0) return memory;
     const auto size = static_cast<ssize_t>(input.size());
-    if (::pwrite(memory.fd, input.data(), input.size(), 0) != size) return file(-1);
+    if (::pwrite(memory.get(), input.data(), input.size(), 0) != size) return descriptor(-1);
     return memory;
 }
 
 struct pipe_ends {
-    file read;
-    file write;
+    descriptor read;
+    descriptor write;
 };
 
 pipe_ends make_pipe()
 {
     std::array<int, 2> ends{-1, -1};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {file(-1), file(-1)};
-    return {file(ends[0]), file(ends[1])};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {descriptor(-1), descriptor(-1)};
+    return {descriptor(ends[0]), descriptor(ends[1])};
 }
 
 // Null-terminated pointers to these words, which must outlive them.
@@ -191,13 +179,13 @@ int spawn(const process_request& request, std::array<int, 3> standard, pid_t& pi
                          argv.data(), environment.data(), limit.rlim_cur};
 
     auto report = make_pipe();
-    if (report.read.fd < 0) return errno;
+    if (report.read.get() < 0) return errno;
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
     ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of ours runs in the new process
     pid = ::fork();
-    if (pid == 0) become(plan, report.write.fd);
+    if (pid == 0) become(plan, report.write.get());
     const int refused = errno;
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
     if (pid < 0) return refused;
@@ -206,7 +194,7 @@ int spawn(const process_request& request, std::array<int, 3> standard, pid_t& pi
     int error = 0;
     ssize_t count = -1;
     do {
-        count = ::read(report.read.fd, &error, sizeof error);  // ends without a byte when exec closes it
+        count = ::read(report.read.get(), &error, sizeof error);  // ends without a byte when exec closes it
     } while (count < 0 && errno == EINTR);
     if (error != 0) ::waitpid(pid, nullptr, 0);
     return error;
@@ -214,12 +202,12 @@ int spawn(const process_request& request, std::array<int, 3> standard, pid_t& pi
 
 // Readable once the process has ended. A kernel before 5.3 has no descriptor of a process: a thread waits
 // there.
-file exit_event_of(pid_t pid)
+descriptor exit_event_of(pid_t pid)
 {
-    file event(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-    if (event.fd >= 0 || errno != ENOSYS) return event;
+    descriptor event(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (event.get() >= 0 || errno != ENOSYS) return event;
     auto ends = make_pipe();
-    if (ends.read.fd < 0) return file(-1);
+    if (ends.read.get() < 0) return descriptor(-1);
     std::thread([pid, end = std::move(ends.write)] {
         siginfo_t info{};
         while (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) != 0 && errno == EINTR)
@@ -232,28 +220,28 @@ policy::result<child> child::start(boost::asio::any_io_executor executor, const 
 {
     if (request.argv.empty() || !request.argv.front().starts_with('/')) return cannot_start(request, ENOENT);
     const auto in = input_file(request.input);
-    if (in.fd < 0) return cannot_start(request, errno);
+    if (in.get() < 0) return cannot_start(request, errno);
     auto out = make_pipe();
-    if (out.read.fd < 0) return cannot_start(request, errno);
+    if (out.read.get() < 0) return cannot_start(request, errno);
     auto err = make_pipe();
-    if (err.read.fd < 0) return cannot_start(request, errno);
+    if (err.read.get() < 0) return cannot_start(request, errno);
 
     pid_t pid = -1;
-    if (const int error = spawn(request, {in.fd, out.write.fd, err.write.fd}, pid); error != 0)
+    if (const int error = spawn(request, {in.get(), out.write.get(), err.write.get()}, pid); error != 0)
         return cannot_start(request, error);
     // Nobody but us reaps it, so the id is still its own.
-    file exit_event = exit_event_of(pid);
-    if (exit_event.fd < 0) {
+    descriptor exit_event = exit_event_of(pid);
+    if (exit_event.get() < 0) {
         const int error = errno;
         ::kill(-pid, SIGKILL);
         ::waitpid(pid, nullptr, 0);
         return cannot_start(request, error);
     }
-    return child(pid, descriptor(executor, exit_event.release()), descriptor(executor, out.read.release()),
-                 descriptor(executor, err.read.release()));
+    return child(pid, stream(executor, exit_event.release()), stream(executor, out.read.release()),
+                 stream(executor, err.read.release()));
 }
 
-child::child(pid_t pid, descriptor exit_event, descriptor out, descriptor err)
+child::child(pid_t pid, stream exit_event, stream out, stream err)
     : pid_(pid), exit_event_(std::move(exit_event)), out_(std::move(out)), err_(std::move(err))
 {
 }
@@ -332,7 +320,7 @@ struct output {
 
 // To the end of the stream, or of the child: then only what is already in the pipe, because what the child
 // left in the background may keep it open.
-awaitable<void> read_stream(child::descriptor& stream, output to, const bool& exited)
+awaitable<void> read_stream(child::stream& stream, output to, const bool& exited)
 {
     std::array<char, 4096> space{};
     while (!exited) {
@@ -356,7 +344,7 @@ task<void> exit_of(child& process, stop_event& stop)
     const auto on_stop = stop.on_request([&process] { process.exit_event().cancel(); });
     while (!process.has_exited()) {
         if (stop.requested()) co_return stopped();
-        co_await process.exit_event().async_wait(child::descriptor::wait_read, use_tuple);
+        co_await process.exit_event().async_wait(child::stream::wait_read, use_tuple);
     }
     co_return policy::result<void>();
 }

@@ -1,6 +1,7 @@
 #include "agent/io/tls.hpp"
 
 #include "agent/io/url.hpp"
+#include "policy/dates.hpp"
 
 #include <boost/asio/error.hpp>
 #include <boost/asio/ssl/context.hpp>
@@ -51,9 +52,7 @@ std::string date_of(const ASN1_TIME* time)
 {
     std::tm parts{};
     if (!time || ::ASN1_TIME_to_tm(time, &parts) != 1) return "an unreadable date";
-    std::array<char, 32> text{};
-    std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M UTC", &parts);
-    return text.data();
+    return policy::format_utc(policy::instant(policy::duration(::timegm(&parts))));
 }
 
 // " (it names a.example.com, b.example.com)", of the first few.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "crypto/secret.hpp"
 #include "policy/result.hpp"
 
 #include <cstdint>
@@ -37,9 +38,6 @@ std::optional<std::uint16_t> parse_port(std::string_view);
 
 bool is_ip_literal(std::string_view host);
 
-// localhost, a name below it (RFC 6761 section 6.3), or an address of this machine alone.
-bool is_loopback(std::string_view host);
-
 // --- Parts of addresses.
 
 // One segment of a path, or one value of a query: everything but RFC 3986's unreserved characters is escaped.
@@ -53,5 +51,36 @@ std::string unescaped(std::string_view text, bool plus_is_blank);
 
 // "https://user@les.example.com:8443/api" -> "les.example.com:8443", for sentences.
 std::string host_of(std::string_view url);
+
+// --- Which requests go through an HTTP proxy, and which one. Pure.
+
+struct proxy {
+    std::string host;
+    std::uint16_t port = 80;
+    std::optional<crypto::secret>
+        authorization;  // value of Proxy-Authorization, from the proxy's URL or network.proxy_auth
+};
+
+// The habits of curl and its kin, as far as the configuration is silent.
+struct proxy_environment {
+    std::optional<std::string> https_proxy;  // $HTTPS_PROXY, else $https_proxy
+    std::optional<std::string> no_proxy;     // $NO_PROXY, else $no_proxy
+};
+
+proxy_environment read_proxy_environment();
+
+// None: straight to the host. network.proxy goes before the environment's, and $NO_PROXY is minded in both
+// cases: loopback is no exception by itself, as with curl. Plain http (loopback only) never takes a proxy.
+// errc::not_connected when the proxy's own URL cannot be used.
+policy::result<std::optional<proxy>> proxy_for(const http_address&,
+                                               const std::optional<std::string>& configured,
+                                               const proxy_environment&);
+
+// "Basic ..." for "user:password" (RFC 7617).
+crypto::secret basic_authorization(std::string_view user_and_password);
+
+// Is the host on the list? Entries are joined by commas or blanks: "*", a host and all below it (with or
+// without a leading "." or "*."), an address, a network (10.0.0.0/8), each with an optional ":port".
+bool bypasses_proxy(const http_address&, std::string_view no_proxy);
 
 }  // namespace io

@@ -3,6 +3,7 @@
 #include "agent/io/url.hpp"
 #include "agent/platform/response.hpp"
 #include "crypto/digest.hpp"
+#include "policy/text.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -91,14 +92,6 @@ constexpr const char* page =
     "<!doctype html><title>exposure-agent</title><p>Done. You can close this page and go back to the "
     "terminal.</p>\n";
 
-bool is_loopback(std::string_view host)
-{
-    if (host == "localhost") return true;
-    boost::system::error_code ec;
-    const auto address = asio::ip::make_address(std::string(host), ec);
-    return !ec && address.is_loopback();
-}
-
 // The target, with its query, of a request that answers the login with this state.
 bool answers(std::string_view target, std::string_view state)
 {
@@ -169,7 +162,7 @@ std::optional<std::uint16_t> listening_port(const std::string& redirect_url)
     const auto url = boost::urls::parse_uri(redirect_url);
     if (!url || url->scheme() != "http" || !url->has_port() || url->port_number() == 0) return std::nullopt;
     const std::string host(url->encoded_host_address());
-    if (!is_loopback(host)) return std::nullopt;
+    if (!policy::is_loopback(host)) return std::nullopt;
     return url->port_number();
 }
 

@@ -3,6 +3,7 @@
 #include "agent/io/url.hpp"
 #include "agent/platform/json.hpp"
 #include "policy/dates.hpp"
+#include "policy/text.hpp"
 
 #include <boost/beast/http/status.hpp>
 #include <boost/json.hpp>
@@ -75,7 +76,7 @@ std::string shortened(std::string text)
 {
     if (text.size() <= shown_length) return text;
     auto end = shown_length;
-    while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+    while (end > 0 && policy::is_continuation(text[end]))
         --end;
     return text.substr(0, end) + "...";
 }

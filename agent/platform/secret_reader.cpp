@@ -1,6 +1,7 @@
 #include "agent/platform/secret_reader.hpp"
 
 #include "agent/io/async.hpp"
+#include "agent/io/descriptor.hpp"
 #include "agent/platform/response.hpp"
 #include "policy/limits.hpp"
 
@@ -28,22 +29,6 @@ policy::failure no_secret(const std::string& what, std::string why)
             .kind = policy::retry::after_change};
 }
 
-class descriptor {
-public:
-    explicit descriptor(int fd) : fd_(fd) {}
-    descriptor(const descriptor&) = delete;
-    descriptor& operator=(const descriptor&) = delete;
-    ~descriptor()
-    {
-        if (fd_ >= 0) ::close(fd_);
-    }
-
-    int get() const { return fd_; }
-
-private:
-    int fd_;
-};
-
 std::string because(const std::string& path)
 {
     return path + ": " + std::strerror(errno);
@@ -52,26 +37,19 @@ std::string because(const std::string& path)
 // O_NONBLOCK: a pipe in the file's place must not hang us.
 policy::result<std::string> contents(const std::string& path, const std::string& what)
 {
-    const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    const io::descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat facts = {};
-    if (file.get() < 0 || ::fstat(file.get(), &facts) != 0) return no_secret(what, because(path));
+    if (!file || ::fstat(file.get(), &facts) != 0) return no_secret(what, because(path));
     if (!S_ISREG(facts.st_mode)) return no_secret(what, path + " is not a file");
     if (facts.st_uid != 0 && facts.st_uid != ::geteuid())
         return no_secret(what, path + " belongs to user id " + std::to_string(facts.st_uid) +
                                    ": it must belong to root or to the user that the agent runs as");
     if ((facts.st_mode & S_IWOTH) != 0) return no_secret(what, path + " may be written by everybody");
-    std::string text(policy::limits::token_bytes + 1, '\0');
-    std::size_t size = 0;
-    while (size < text.size()) {
-        const auto count = ::read(file.get(), text.data() + size, text.size() - size);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) return no_secret(what, because(path));
-        if (count == 0) break;
-        size += static_cast<std::size_t>(count);
-    }
-    if (size == text.size()) return no_secret(what, path + " is too large to hold a secret");
-    text.resize(size);
-    return text;
+    auto text = io::read_bounded(file.get(), policy::limits::token_bytes);
+    if (!text) return no_secret(what, because(path));
+    if (text->size() > policy::limits::token_bytes)
+        return no_secret(what, path + " is too large to hold a secret");
+    return std::move(*text);
 }
 
 // The text without blanks and line ends around it; wipes what it came in.

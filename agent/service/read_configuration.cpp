@@ -1,6 +1,7 @@
 #include "agent/service/read_configuration.hpp"
 
 #include "agent/disk/files.hpp"
+#include "agent/io/descriptor.hpp"
 #include "agent/io/environment.hpp"
 #include "policy/limits.hpp"
 
@@ -309,39 +310,6 @@ config::outcome one_error(const std::string& file, const std::string& text, cons
     return failed;
 }
 
-// Closes at the end of its scope.
-class descriptor {
-public:
-    explicit descriptor(int fd) : fd_(fd) {}
-    ~descriptor()
-    {
-        if (fd_ >= 0) ::close(fd_);
-    }
-    descriptor(const descriptor&) = delete;
-    descriptor& operator=(const descriptor&) = delete;
-
-    int get() const { return fd_; }
-
-private:
-    int fd_;
-};
-
-// The whole file, or nothing with errno set; one byte more than allowed is enough to know that it is too
-// large.
-std::optional<std::string> read_all(int fd)
-{
-    std::string text;
-    char part[16 << 10];
-    while (text.size() <= policy::limits::configuration_bytes) {
-        const auto got = ::read(fd, part, sizeof part);
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return std::nullopt;
-        if (got == 0) break;
-        text.append(part, static_cast<std::size_t>(got));
-    }
-    return text;
-}
-
 std::string reason(int error)
 {
     return std::generic_category().message(error);
@@ -351,21 +319,14 @@ std::string reason(int error)
 
 config::environment this_host()
 {
-    std::array<char, 256> name{};
-    std::string host = ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "localhost";
-    host.resize(std::min(host.find('.'), host.size()));
-
-    return {.hostname = std::move(host), .variable = [](const std::string& variable) {
-                const char* value = std::getenv(variable.c_str());
-                return value ? std::optional<std::string>(value) : std::nullopt;
-            }};
+    return {.hostname = io::short_hostname(), .variable = io::environment};
 }
 
 config::outcome read_configuration(const std::string& path, const config::environment& from)
 {
     // without O_NONBLOCK a FIFO in the file's place would stop us for ever
-    const descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (file.get() < 0)
+    const io::descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    if (!file)
         return one_error(path, "the file cannot be opened: " + reason(errno) + "; check the path (--config)",
                          from);
 
@@ -375,7 +336,7 @@ config::outcome read_configuration(const std::string& path, const config::enviro
     if (!S_ISREG(info.st_mode))
         return one_error(path, "this is not a regular file; name the configuration file itself", from);
 
-    const auto text = read_all(file.get());
+    const auto text = io::read_bounded(file.get(), policy::limits::configuration_bytes);
     if (!text) return one_error(path, "the file cannot be read: " + reason(errno), from);
     if (text->size() > policy::limits::configuration_bytes)
         return one_error(path,

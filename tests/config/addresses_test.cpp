@@ -1,4 +1,5 @@
 #include "config/values.hpp"
+#include "policy/text.hpp"
 
 #include <boost/test/unit_test.hpp>
 
@@ -63,10 +64,10 @@ BOOST_AUTO_TEST_CASE(hosts_with_ports)
 BOOST_AUTO_TEST_CASE(loopback)
 {
     for (const auto* host : {"localhost", "127.0.0.1", "127.255.0.3", "::1", "0:0:0:0:0:0:0:1"})
-        BOOST_TEST(config::is_loopback(host), host);
+        BOOST_TEST(policy::is_loopback(host), host);
     for (const auto* host :
          {"", "localhost.example.com", "128.0.0.1", "0.0.0.0", "::", "127.0.0.1.example.com"})
-        BOOST_TEST(!config::is_loopback(host), host);
+        BOOST_TEST(!policy::is_loopback(host), host);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -273,28 +273,6 @@ BOOST_AUTO_TEST_CASE(verdicts)
     BOOST_CHECK(usage("DER:0500") == verdict::wrong_usage);  // cannot be read: allows nothing
 }
 
-BOOST_AUTO_TEST_CASE(not_yet_valid_says_when)
-{
-    const auto leaf = leaf_with({.not_before = 1'000, .not_after = 2'000});
-    const auto early = crypto::check_usable(leaf, the().key.fingerprint(), instant(400s));
-    BOOST_REQUIRE(!early);
-    BOOST_CHECK(early.error().kind == policy::retry::later);
-    BOOST_CHECK(early.error().retry_after == 600s);
-    BOOST_CHECK(crypto::check_usable(leaf, the().key.fingerprint(), instant(1'500s)));
-    const auto late = crypto::check_usable(leaf, the().key.fingerprint(), instant(3'000s));
-    BOOST_CHECK(late.error().kind == policy::retry::after_change);
-}
-
-BOOST_AUTO_TEST_CASE(pairs)
-{
-    const auto key = the().key.to_pem().value();
-    BOOST_TEST(crypto::is_pair(key.view(), the().leaf));
-    BOOST_TEST(crypto::is_pair(key.view(), the().leaf + the().issuing.pem()));
-    BOOST_TEST(!crypto::is_pair(key.view(), the().issuing.pem()));
-    BOOST_TEST(!crypto::is_pair("", the().leaf));
-    BOOST_TEST(!crypto::is_pair(key.view(), ""));
-}
-
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

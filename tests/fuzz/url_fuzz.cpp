@@ -1,4 +1,4 @@
-#include "agent/io/proxy.hpp"
+#include "agent/io/url.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/disk/renderings.hpp"
 #include "agent/reconcile/run.hpp"
 #include "crypto/certificate.hpp"
 #include "crypto/digest.hpp"
@@ -242,7 +243,8 @@ public:
     policy::result<std::vector<policy::published_file>> publish(const disk::publication& p) override
     {
         diary_.write("publish " + p.name.text());
-        if (!crypto::is_pair(p.key_pem.view(), p.fullchain_pem)) torn.push_back(p.generation);
+        const auto pair = disk::pair_of(p);
+        if (!pair || !p.fullchain_pem.starts_with(pair->chain.leaf.pem())) torn.push_back(p.generation);
         current[p.output.directory] = p.generation;
         return std::vector<policy::published_file>{{.name = "key.pem"}};
     }
