@@ -698,7 +698,8 @@ BOOST_AUTO_TEST_CASE(a_back_off_is_over_after_a_whole_pass)
     w.clock.step(std::chrono::seconds(16));
     w.reconcile();
     w.platform.trouble = [](const std::string&, bool&) { return std::optional(failing(errc::unavailable)); };
-    w.reconcile();
+    const reconcile::run_options soon{.timeout = std::chrono::minutes(1)};
+    w.reconcile(soon);
     const auto& kept = w.store.saved.exposures.at("logs").failure;
     BOOST_TEST_REQUIRE(kept.has_value());
     const int failures = kept->count;
@@ -707,7 +708,7 @@ BOOST_AUTO_TEST_CASE(a_back_off_is_over_after_a_whole_pass)
     w.platform.trouble = [](const std::string& call, bool&) {
         return call == "create_user" ? std::optional(failing(errc::throttled)) : std::nullopt;
     };
-    w.reconcile();
+    w.reconcile(soon);
     BOOST_TEST_REQUIRE(kept.has_value());
     BOOST_TEST(kept->count >= failures);
     BOOST_TEST(!kept->next_attempt.has_value());  // the step has its own
