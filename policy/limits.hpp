@@ -30,6 +30,7 @@ inline constexpr duration probe_patience = 10min;  // access is still being gran
 inline constexpr duration creation_window = 24h;   // of reconcile.max_creates_per_user
 inline constexpr std::size_t read_by_id = 20;      // users of an exposure here that are read one by one
 inline constexpr duration list_period = 24h;       // the list is fetched at least this often
+inline constexpr duration list_catch_up = 2h;      // and where it could not be, within this
 inline constexpr duration wake_cap = 60s;          // every sleep looks at the wall clock again
 inline constexpr int spread_percent = 5;           // of the lifetime, rotate_at is spread over it
 inline constexpr int default_renew_percent = 33;

@@ -45,25 +45,35 @@ std::string known_instance(const stored_exposure& kept, const desired_exposure& 
 
 }  // namespace
 
+instant next_turn(const std::string& owner, const std::string& exposure, duration period, instant after)
+{
+    const auto length = period.count();
+    const auto offset =
+        static_cast<std::int64_t>(stable_hash(owner + '\0' + exposure) % static_cast<std::uint64_t>(length));
+    const auto since = after.time_since_epoch().count() - offset;
+    const auto periods = since >= 0 ? since / length : (since - length + 1) / length;
+    return instant(duration((periods + 1) * length + offset));
+}
+
 instant next_list_after(const std::string& owner, const std::string& exposure, instant fetched)
 {
-    constexpr auto period = limits::list_period.count();
-    const auto offset =
-        static_cast<std::int64_t>(stable_hash(owner + '\0' + exposure) % static_cast<std::uint64_t>(period));
-    const auto since = fetched.time_since_epoch().count() - offset;
-    const auto periods = since >= 0 ? since / period : (since - period + 1) / period;
-    return instant(duration((periods + 1) * period + offset));
+    return next_turn(owner, exposure, limits::list_period, fetched);
 }
 
 inquiry inquiry_of(const desired_state& desired, const desired_exposure& exposure, const stored_state& stored,
-                   instant now)
+                   instant now, std::optional<duration> interval)
 {
     const auto found = stored.exposures.find(exposure.name);
     const auto kept = found == stored.exposures.end() ? stored_exposure() : found->second;
     inquiry asked{.instance = known_instance(kept, exposure)};
     // from the future: the clock was set back
     const bool never = !kept.listed_at || *kept.listed_at > now;
-    asked.due = never || next_list_after(stored.owner, exposure.name, *kept.listed_at) <= now;
+    const auto overdue = [&] { return next_list_after(stored.owner, exposure.name, *kept.listed_at) <= now; };
+    const auto its_turn = [&] {  // twice the interval: a pass may take longer than usual
+        return !interval ||
+               next_turn(stored.owner, exposure.name, limits::list_catch_up, now - 2 * *interval) <= now;
+    };
+    asked.due = never || (overdue() && its_turn());
     asked.list = asked.instance.empty();
 
     std::size_t users = 0;

@@ -84,10 +84,17 @@ struct inquiry {
 // The list is needed where no instance is known, with more than limits::read_by_id users, once a day, while
 // the outcome of a POST is open, once its late double would show, after a deletion that failed, and when a
 // user is to be removed.
-inquiry inquiry_of(const desired_state&, const desired_exposure&, const stored_state&, instant now);
+// interval: of passes that repeat; a list that is overdue then waits for its turn within
+// limits::list_catch_up, so that hosts that come back at once do not fetch it at once. None: now or never.
+inquiry inquiry_of(const desired_state&, const desired_exposure&, const stored_state&, instant now,
+                   std::optional<duration> interval = std::nullopt);
 
-// When the list is due again after it was fetched: once in 24 h, at a time of day that the owner and the
-// exposure decide, so that a fleet does not fetch it at the same moment.
+// The first instant after this one of a schedule whose phase the owner and the exposure decide: a fleet
+// spreads by itself, also after all its hosts came back at once. Schedules whose periods divide each other
+// coincide.
+instant next_turn(const std::string& owner, const std::string& exposure, duration period, instant after);
+
+// When the list is due again after it was fetched: once in 24 h.
 instant next_list_after(const std::string& owner, const std::string& exposure, instant fetched);
 
 // --- Whether the unit that a hook restarts or reloads can hold the certificate that was replaced.

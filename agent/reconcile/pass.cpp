@@ -130,7 +130,9 @@ io::awaitable<std::optional<policy::failure>> exposure_pass::look_again(const pa
     }
     const auto wanted = *exposure;
     const auto now = world_.outside().clock.now();
-    auto asked = policy::inquiry_of(*world_.desired_for(exposure_), wanted, world_.stored(), now);
+    const auto desired = world_.desired_for(exposure_);
+    const auto interval = options.scheduled ? std::optional(desired->reconcile.interval) : std::nullopt;
+    auto asked = policy::inquiry_of(*desired, wanted, world_.stored(), now, interval);
     asked.list = asked.list || options.plan.accept_loss;
     const auto owner = world_.stored().owner;
     auto seen = co_await observe(world_.outside().api, wanted, asked, owner, now);

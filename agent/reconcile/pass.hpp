@@ -19,6 +19,7 @@ namespace reconcile {
 struct pass_options {
     policy::plan_options plan;
     std::set<policy::user_name> only;  // empty: every user
+    bool scheduled = false;            // one of the service's own, which repeat
     bool interactive = false;          // a person waits: failed steps are tried again soon, a few times
     policy::origin from;               // for the history
 };

@@ -2,6 +2,7 @@
 
 #include "agent/reconcile/run.hpp"
 #include "crypto/digest.hpp"
+#include "policy/observed.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -42,9 +43,9 @@ bool is_due(const policy::user_status& s)
 
 milliseconds wait_after(const reconcile::pass_outcome& outcome,
                         const std::optional<policy::failure_memory>& exposure_failure,
-                        policy::duration interval, policy::instant now)
+                        policy::duration until_next, policy::instant now)
 {
-    milliseconds wait = interval;
+    milliseconds wait = until_next;
     const auto at_latest = [&](policy::instant at) {
         wait = std::min(wait, std::max<milliseconds>(at - now, shortest));
     };
@@ -142,13 +143,17 @@ io::awaitable<milliseconds> exposure_tasks::pass(task& t)
         began = std::chrono::steady_clock::now();
         const auto desired = app_.world().desired_for(t.name);
         const progress_watch::mark here(passes_, t.name, step_limit + longest_hooks(*desired, t.name), began);
-        outcome = co_await t.passes.run(held, reconcile::pass_options());
+        const reconcile::pass_options options{.scheduled = true};
+        outcome = co_await t.passes.run(held, options);
         t.looked = true;
     }
     const auto& exposures = app_.world().stored().exposures;
     const auto record = exposures.find(t.name);
     const auto failure = record == exposures.end() ? std::nullopt : record->second.failure;
-    const auto wait = wait_after(outcome, failure, app_.desired().reconcile.interval, app_.clock().now());
+    const auto now = app_.clock().now();
+    const auto next =
+        policy::next_turn(app_.world().stored().owner, t.name, app_.desired().reconcile.interval, now);
+    const auto wait = wait_after(outcome, failure, next - now, now);
     co_await on_pass_(t.name, std::chrono::steady_clock::now() - began);
     co_return wait;
 }

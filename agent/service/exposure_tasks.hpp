@@ -17,14 +17,15 @@
 namespace service {
 
 // How long to wait after a pass: until something on its way is looked at again, the plan changes by time
-// alone, or the interval is over. An exposure that could not be looked at waits for its back-off.
+// alone, or the next pass of the schedule is due. An exposure that could not be looked at waits for its
+// back-off.
 std::chrono::milliseconds wait_after(const reconcile::pass_outcome&,
                                      const std::optional<policy::failure_memory>& exposure_failure,
-                                     policy::duration interval, policy::instant now);
+                                     policy::duration until_next, policy::instant now);
 
 // How long a service waits at its start before the first look, so that a fleet that comes back at once does
 // not ask at once: fixed for this seed, at most start_spread; none when something is due.
-inline constexpr std::chrono::milliseconds start_spread = std::chrono::seconds(30);
+inline constexpr std::chrono::milliseconds start_spread = std::chrono::minutes(2);
 std::chrono::milliseconds start_delay(const status_view&, const std::string& seed);
 
 // Told after every pass of the daemon's own.

@@ -139,6 +139,39 @@ BOOST_AUTO_TEST_CASE(a_fleet_lists_at_all_times_of_the_day)
     BOOST_TEST(hours.size() == 24u);
 }
 
+BOOST_AUTO_TEST_CASE(a_list_that_is_overdue_is_caught_up_within_two_hours_by_passes_that_repeat)
+{
+    std::set<std::int64_t> quarters;
+    for (int host = 0; host < 500; ++host) {
+        auto w = quiet();
+        w.stored.owner = "web-" + std::to_string(host);
+        w.known().listed_at = w.now - 30h;
+        BOOST_TEST(ask(w).list);  // a single run: now or never
+        const auto start = w.now;
+        auto pass = start + policy::duration(host % 120);  // all hosts are started within two minutes
+        const auto listed = [&] {
+            w.now = pass;
+            return policy::inquiry_of(w.desired, w.exposure(), w.stored, w.now, 15min).list;
+        };
+        while (pass < start + 3h && !listed())
+            pass = policy::next_turn(w.stored.owner, "logs", 15min, pass);
+        BOOST_TEST((pass < start + policy::limits::list_catch_up + 15min));
+        quarters.insert((pass - start) / 15min);
+    }
+    BOOST_TEST(quarters.size() >= 7u);
+}
+
+BOOST_AUTO_TEST_CASE(turns_of_schedules_whose_periods_divide_each_other_coincide)
+{
+    const policy::instant start(policy::duration(1'800'000'000));
+    for (const char* owner : {"web-1", "web-2", "web-3"}) {
+        const auto daily = policy::next_turn(owner, "logs", 24h, start);
+        for (const policy::duration period :
+             {policy::duration(2h), policy::duration(15min), policy::duration(1s)})
+            BOOST_CHECK(policy::next_turn(owner, "logs", period, daily - 1s) == daily);
+    }
+}
+
 // What was not asked for is not absent.
 BOOST_AUTO_TEST_CASE(silence_of_a_partial_observation_is_no_absence)
 {
