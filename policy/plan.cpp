@@ -275,11 +275,10 @@ void add_generation(fact_list& list, const std::string& lead, const facts& f, co
 
 fact_list facts_of(const facts& f, const std::optional<failure>& failed)
 {
-    fact_list list;
-    list.emplace_back("now", format_utc(f.now));
-    list.emplace_back("owner", f.owner);
-    list.emplace_back("in_file", f.want ? "yes" : "no");
-    list.emplace_back("platform_seen", f.seen ? format_utc(f.seen->looked_at) : "no");
+    fact_list list{{"now", format_utc(f.now)},
+                   {"owner", f.owner},
+                   {"in_file", f.want ? "yes" : "no"},
+                   {"platform_seen", f.seen ? format_utc(f.seen->looked_at) : "no"}};
     if (failed) list.emplace_back("platform_error", failed->context);
     list.emplace_back("instance", f.instance_id.empty() ? "unknown" : f.instance_id);
     if (f.current) add_generation(list, "current", f, *f.current);
