@@ -22,9 +22,7 @@ inline constexpr std::size_t hook_output_bytes = 16 << 10;  // of each hook, kep
 inline constexpr std::size_t token_bytes = 64 << 10;        // of an external access token
 
 inline constexpr duration clock_skew = 5min;       // more than this against the platform's Date: observe only
-inline constexpr duration poll_first = 2s;         // IN PROGRESS: first look after this
 inline constexpr duration poll_last = 60s;         // and never rarer than this
-inline constexpr duration progress_alarm = 15min;  // IN PROGRESS for longer is reported
 inline constexpr duration abandon_after = 24h;     // IN PROGRESS for longer: a new generation is made
 inline constexpr duration probe_patience = 10min;  // access is still being granted at the broker
 inline constexpr duration creation_window = 24h;   // of reconcile.max_creates_per_user
@@ -33,6 +31,5 @@ inline constexpr duration list_period = 24h;       // the list is fetched at lea
 inline constexpr duration list_catch_up = 2h;      // and where it could not be, within this
 inline constexpr duration wake_cap = 60s;          // every sleep looks at the wall clock again
 inline constexpr int spread_percent = 5;           // of the lifetime, rotate_at is spread over it
-inline constexpr int default_renew_percent = 33;
 
 }  // namespace policy::limits

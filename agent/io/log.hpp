@@ -102,8 +102,6 @@ inline constexpr log_event configuration_loaded{"configuration_loaded", "70ca1d0
 // an edited configuration is wrong; the one before stays in force
 inline constexpr log_event configuration_rejected{"configuration_rejected",
                                                   "b7fa49a3bbaa4664bcc40421a01c03f1"};
-// the clock of this host is not believed: nothing is sent
-inline constexpr log_event clock_doubted{"clock_doubted", "05f9868d729e4c409ee907f610b5b8e5"};
 // the daemon runs
 inline constexpr log_event started{"started", "7b4b784ab1a645f0878384624865711c"};
 // the daemon was told to stop

@@ -178,7 +178,6 @@ BOOST_AUTO_TEST_CASE(message_ids_are_well_formed_and_differ)
                               io::events::credential_failed,
                               io::events::configuration_loaded,
                               io::events::configuration_rejected,
-                              io::events::clock_doubted,
                               io::events::started,
                               io::events::stopping,
                               io::events::stopped}) {
