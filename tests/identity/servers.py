@@ -260,6 +260,7 @@ class Wire:
         self.flowing = threading.Event()
         self.flowing.set()
         self.losing = False
+        self.answered = threading.Event()  # the server has, since this was cleared
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -289,6 +290,7 @@ class Wire:
         try:
             while data := source.recv(65536):
                 if answers:
+                    self.answered.set()
                     self.flowing.wait()
                     if self.losing:
                         break

@@ -362,9 +362,9 @@ class ServerCase:
         keeper, wire = self.wired()
         time.sleep(LIFE)
         wire.flowing.clear()
+        wire.answered.clear()
         process = keeper.start("reconcile")
-        self.wait_for(keeper.in_flight, keeper)
-        time.sleep(1)  # the server answers, into the void
+        self.wait_for(wire.answered.is_set, keeper)
         wire.losing = True
         wire.flowing.set()
         time.sleep(1)
