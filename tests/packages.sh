@@ -34,9 +34,10 @@ peer_packages=(
     python3-icalendar       # the forecast's calendar
 )
 identity_packages=(
-    'default-jdk-headless|openjdk-17-jdk-headless' maven nodejs npm
+    'default-jdk-headless|openjdk-17-jdk-headless' maven nodejs
     'nginx-light|nginx-core|nginx' haproxy apache2 squid
 )
+command -v npm >/dev/null || identity_packages+=(npm)  # some packages of nodejs bring it along
 kafka_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven kcat)
 
 as_root() {
