@@ -335,7 +335,8 @@ class ServerCase:
         self.assertIsNone(process.poll(), keeper.log())
         wire.flowing.set()
         self.assertEqual(process.wait(PATIENCE), 0, keeper.log())
-        self.assertEqual(len(keeper.front.token_requests()), sent + 1)
+        # a token that was sent twice would have been refused; on a busy machine this one may have been due again
+        self.assertEqual({status for status, _, _ in keeper.front.token_requests()[sent:]}, {200})
         self.assertEqual(self.refreshed(keeper).returncode, 0)
         count(self.server.name, f"answer after {3 * NETWORK_TIMEOUT} s")
 
