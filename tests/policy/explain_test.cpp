@@ -24,7 +24,7 @@ std::string fact(const policy::explanation& e, const std::string& name)
 
 BOOST_AUTO_TEST_SUITE(explain_a_decision)
 
-BOOST_AUTO_TEST_CASE(the_proof_of_a_user_in_order)
+BOOST_AUTO_TEST_CASE(the_evidence_of_a_decision_in_order)
 {
     policy_world w;
     w.in_use();

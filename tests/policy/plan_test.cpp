@@ -424,7 +424,7 @@ BOOST_AUTO_TEST_CASE(retirements_are_paced)
     BOOST_TEST(w.steps() == "retire u1 2, remove gone");
 }
 
-BOOST_AUTO_TEST_CASE(strangers)
+BOOST_AUTO_TEST_CASE(unmanaged_users)
 {
     policy_world w;
     w.in_use();

@@ -37,7 +37,7 @@ policy::failure_memory because(const policy_world& w, errc code, retry kind = re
     return memory;
 }
 
-BOOST_AUTO_TEST_SUITE(standing)
+BOOST_AUTO_TEST_SUITE(status)
 
 BOOST_AUTO_TEST_CASE(from_the_most_to_the_least_pressing)
 {
