@@ -39,6 +39,7 @@ constexpr duration retire_after = std::chrono::days(1);
 constexpr duration refresh_every = std::chrono::days(1);
 constexpr int hosts_of_a_tenant = 3'333;  // about 10,000 users
 constexpr int polls_until_ready = 4;
+constexpr duration poll_interval = 5s;
 
 // Bytes as HTTP counts them, both ways (tests/e2e/test_fleet.py measures a pass of two users: 6,210).
 constexpr std::uint32_t bytes_of_read = 2'070;
@@ -228,7 +229,7 @@ private:
         ++fleet_.all.creations;
         fleet_.count(now, 1, bytes_of_post);
         for (int poll = 1; poll <= polls_until_ready; ++poll)
-            fleet_.count(now + policy::limits::poll_first * poll, 1, bytes_of_read);
+            fleet_.count(now + poll_interval * poll, 1, bytes_of_read);
         policy::generation made;
         made.id = std::to_string(fleet_.all.creations);
         made.where = stored_.exposures["logs"].where;
