@@ -317,6 +317,9 @@ BOOST_FIXTURE_TEST_CASE(an_entry_that_cannot_be_removed_is_put_aside, spool_fixt
     BOOST_TEST(spool_is_empty());
     put("logs+other", text_of(request()));
     BOOST_TEST(drain()->done.size() == 1u);
+    // who is not root could not remove the fixture's directory otherwise
+    for (const auto& entry : fs::recursive_directory_iterator(base))
+        if (entry.is_directory()) fs::permissions(entry, fs::perms::owner_all, fs::perm_options::add);
 }
 
 // The other side of the spool acts while the agent sleeps.
