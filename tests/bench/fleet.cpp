@@ -2,7 +2,6 @@
 #include "agent/service/exposure_tasks.hpp"
 #include "policy/backoff.hpp"
 #include "policy/facts.hpp"
-#include "policy/fingerprint.hpp"
 #include "policy/limits.hpp"
 #include "policy/observed.hpp"
 
@@ -15,6 +14,7 @@
 #include <iostream>
 #include <limits>
 #include <map>
+#include <random>
 #include <string>
 #include <thread>
 #include <vector>
@@ -123,11 +123,13 @@ public:
     host(int number, fleet& f) : fleet_(f), number_(number)
     {
         stored_.owner = "host-" + std::to_string(number);
-        const auto drawn = policy::stable_hash(stored_.owner);
-        clock_error_ = duration(static_cast<std::int64_t>(drawn % 600) - 300);
-        first_start_ = epoch + duration(static_cast<std::int64_t>((drawn >> 16) % 3600));
+        // not the product's hash: what is drawn of the same one for two purposes is not independent
+        std::mt19937_64 drawn(static_cast<std::uint64_t>(number));
+        clock_error_ = duration(static_cast<std::int64_t>(drawn() % 600) - 300);
+        first_start_ = epoch + duration(static_cast<std::int64_t>(drawn() % 3600));
         exposure_.name = "logs";
-        for (std::uint64_t i = 0; i <= (drawn >> 32) % 5; ++i)
+        const auto users = drawn() % 5 + 1;
+        for (std::uint64_t i = 0; i < users; ++i)
             exposure_.users.push_back({.name = "user-" + std::to_string(i)});
         desired_.exposures.push_back(exposure_);
         desired_.reconcile.interval = interval;

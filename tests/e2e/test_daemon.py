@@ -335,7 +335,8 @@ class StopTest(DaemonCase):
         self.platform.behave(exposure={"ready_delay_ms": 3600_000})
         daemon = self.start(agent)
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            verb = pool.submit(agent.run, "reconcile")
+            # bounded: a slow one that meets no daemon any more waits for the platform itself
+            verb = pool.submit(agent.run, "reconcile", "--timeout", "30s")
             wait_until(lambda: self.platform.users())  # pylint: disable=unnecessary-lambda
             self.stop(daemon)
             verb.result()
