@@ -394,6 +394,8 @@ policy::result<directory> directory::enter(const std::string& name) const
 policy::result<directory> directory::make(const std::string& name, const access& wanted) const
 {
     if (!has(name)) return create(name, wanted);
+    // a kill between two threads that make it may leave the second one's
+    unlinkat(fd(), temporary_name(name).c_str(), AT_REMOVEDIR);
     auto there = enter(name);
     if (!there) return there;
     if (is_empty(there->fd()))

@@ -55,6 +55,14 @@ BOOST_AUTO_TEST_CASE(puts_a_loosened_mode_right)
     BOOST_TEST(mode("a") == 0700u);
 }
 
+BOOST_AUTO_TEST_CASE(what_a_kill_left_of_its_making_by_two_threads_goes)
+{
+    BOOST_REQUIRE(here.make("a", {.mode = 0700}));
+    fs::create_directory(path(".a.exposure-agent"));
+    BOOST_REQUIRE(here.make("a", {.mode = 0700}));
+    BOOST_TEST(!fs::exists(path(".a.exposure-agent")));
+}
+
 BOOST_AUTO_TEST_CASE(somebody_elses_directory_is_left_alone)
 {
     if (!is_root()) return;

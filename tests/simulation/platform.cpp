@@ -343,16 +343,16 @@ void platform::answered(const std::string& method, const std::string& url, const
 namespace {
 
 struct call {
-    explicit call(boost::asio::any_io_executor executor) : over(executor) {}
+    explicit call(boost::asio::any_io_executor executor) : over(std::in_place, executor) {}
 
-    io::async_event over;
+    std::optional<io::async_event> over;  // none: who waited is gone, with the life's loop
     std::optional<policy::result<io::http_response>> outcome;
 
     bool end(policy::result<io::http_response> how)
     {
         if (outcome) return false;
         outcome.emplace(std::move(how));
-        over.set();
+        if (over) over->set();
         return true;
     }
 };
@@ -458,7 +458,12 @@ io::task<io::http_response> network::exchange(io::http_request request)
                 m.at_in_this_life(
                     3s, [give_up] { give_up(policy::errc::no_answer, "simulated: stopped", false); });
         });
-    co_await here->over.wait();
+    struct waiting {
+        std::shared_ptr<call> what;
+        ~waiting() { what->over.reset(); }
+    };
+    const waiting guard{here};
+    co_await here->over->wait();
     auto outcome = std::move(*here->outcome);
     if (!outcome || !request.consume || outcome->status < 200 || outcome->status > 299) co_return outcome;
     const auto body = std::exchange(outcome->body, {});
