@@ -4,6 +4,9 @@
 #include "policy/naming.hpp"
 #include "policy/result.hpp"
 #include "policy/stored.hpp"
+#include "policy/words.hpp"
+
+#include <boost/describe.hpp>
 
 #include <optional>
 #include <string>
@@ -35,6 +38,9 @@ enum class action_kind {
     remove,                 // delete every remote user of an unwanted user
     forget,                 // ... and then its published files, keys and record
 };
+BOOST_DESCRIBE_ENUM(action_kind, onboard, remember_instance, forget_instance, issue, submit, adopt, discard,
+                    abandon, disown, mark_missing, collect, verify, publish, deploy, delete_before_replace,
+                    retire, retire_surplus, mark_unwanted, mark_wanted, remove, forget)
 
 struct action {
     action_kind kind = action_kind::issue;

@@ -146,44 +146,6 @@ user_status stand(const user_index& all, const user_name& name, instant now)
 
 }  // namespace
 
-const char* word_of(user_state state) noexcept
-{
-    switch (state) {
-        case user_state::absent:
-            return "absent";
-        case user_state::issuing:
-            return "issuing";
-        case user_state::valid:
-            return "valid";
-        case user_state::due:
-            return "due";
-        case user_state::expired:
-            return "expired";
-        case user_state::failing:
-            return "failing";
-        case user_state::blocked:
-            return "blocked";
-        case user_state::removing:
-            return "removing";
-    }
-    return "";
-}
-
-const char* word_of(deploy_state state) noexcept
-{
-    switch (state) {
-        case deploy_state::none:
-            return "none";
-        case deploy_state::done:
-            return "done";
-        case deploy_state::pending:
-            return "pending";
-        case deploy_state::failed:
-            return "failed";
-    }
-    return "";
-}
-
 std::string owner_change::sentence() const
 {
     return "owner changed: " + before + " → " + after + "; this creates " + count(users, "user") +

@@ -2,6 +2,9 @@
 
 #include "policy/desired.hpp"
 #include "policy/stored.hpp"
+#include "policy/words.hpp"
+
+#include <boost/describe.hpp>
 
 #include <optional>
 #include <string>
@@ -14,8 +17,8 @@ namespace policy {
 enum class user_state { absent, issuing, valid, due, expired, failing, blocked, removing };
 enum class deploy_state { none, done, pending, failed };
 
-const char* word_of(user_state) noexcept;
-const char* word_of(deploy_state) noexcept;
+BOOST_DESCRIBE_ENUM(user_state, absent, issuing, valid, due, expired, failing, blocked, removing)
+BOOST_DESCRIBE_ENUM(deploy_state, none, done, pending, failed)
 
 struct retiring_user {
     std::string remote_id;

@@ -168,7 +168,7 @@ io::awaitable<bool> check_login(service::application& app, diagnoses& into)
         into.push_back({"login", verdict::warning, status->sentence, until});
     else
         into.push_back(
-            {"login", verdict::ok, std::string(platform::name_of(status->state)) + "; " + until, ""});
+            {"login", verdict::ok, std::string(policy::word_of(status->state)) + "; " + until, ""});
     co_return true;
 }
 

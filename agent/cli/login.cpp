@@ -153,7 +153,7 @@ int token(const globals& common)
         };
         std::cout << boost::json::serialize(boost::json::object{
                          {"schema", "exposure-agent.token/v1"},
-                         {"login", platform::name_of(status->state)},
+                         {"login", policy::word_of(status->state)},
                          {"source", desired->identity.access_token ? "external" : "oauth"},
                          {"access_token_expires_at", value(status->access_token_expires_at)},
                          {"last_refresh_at", value(status->last_refresh_at)},
@@ -162,7 +162,7 @@ int token(const globals& common)
                   << "\n";
         return policy::exit_code::done;
     }
-    std::cout << "login                 " << platform::name_of(status->state)
+    std::cout << "login                 " << policy::word_of(status->state)
               << (status->subject.empty() ? "" : " (" + status->subject + ")") << "\n"
               << "source                " << (desired->identity.access_token ? "external" : "oauth") << "\n"
               << "access token expires  " << text(status->access_token_expires_at) << "\n"

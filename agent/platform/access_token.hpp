@@ -5,6 +5,9 @@
 #include "agent/platform/secret_reader.hpp"
 #include "crypto/secret.hpp"
 #include "policy/dates.hpp"
+#include "policy/words.hpp"
+
+#include <boost/describe.hpp>
 
 #include <chrono>
 #include <optional>
@@ -33,20 +36,7 @@ public:
 };
 
 enum class login_state { ok, required, external };
-
-// "ok", "required", "external": the words of `status` and `token`.
-constexpr const char* name_of(login_state state) noexcept
-{
-    switch (state) {
-        case login_state::ok:
-            return "ok";
-        case login_state::required:
-            return "required";
-        case login_state::external:
-            return "external";
-    }
-    return "";
-}
+BOOST_DESCRIBE_ENUM(login_state, ok, required, external)  // the words of `status` and `token`
 
 // How the login stands, without any token.
 struct login_status {

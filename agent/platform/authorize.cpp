@@ -201,10 +201,12 @@ policy::result<std::string> listen_for_redirect(const std::string& redirect_url,
     if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
     if (!ec) acceptor.bind(here, ec);
     if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
-    if (ec)
+    const auto cannot_listen = [&](const boost::system::error_code& why) {
         return policy::failure{.code = policy::errc::usage,
-                               .context = "cannot listen on " + redirect_url + " (" + ec.message() +
+                               .context = "cannot listen on " + redirect_url + " (" + why.message() +
                                           "); give the code with --code"};
+    };
+    if (ec) return cannot_listen(ec);
 
     std::string target;
     // Each connection by itself: browsers open one ahead of need and leave it silent.
@@ -215,6 +217,11 @@ policy::result<std::string> listen_for_redirect(const std::string& redirect_url,
     };
     std::function<void()> accept = [&] {
         acceptor.async_accept([&](boost::system::error_code error, asio::ip::tcp::socket socket) {
+            if (error && error != asio::error::connection_aborted) {
+                ec = error;
+                context.stop();
+                return;
+            }
             if (!error)
                 asio::co_spawn(
                     context, serve_redirect(boost::beast::tcp_stream(std::move(socket)), std::string(state)),
@@ -225,6 +232,7 @@ policy::result<std::string> listen_for_redirect(const std::string& redirect_url,
     accept();
     context.run_for(patience);
     if (!target.empty()) return target;
+    if (ec) return cannot_listen(ec);
     return policy::failure{
         .code = policy::errc::timed_out,
         .context = "the browser did not return within ten minutes. Run: exposure-agent login"};

@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <utility>
 
 namespace platform {
@@ -23,50 +22,12 @@ using policy::retry;
 
 constexpr std::array save_pauses = {1s, 3s};  // between three tries to save an answer
 constexpr auto save_pause = 5s;               // later tries, at most this often
-constexpr auto second_try = 2s;               // after a refresh whose answer got lost: many servers allow it
 constexpr duration first_pause = 5s;          // after a refresh that failed; doubles
-constexpr duration longest_pause = 10min;
-constexpr int spread_attempts = 8;            // one attempt for each such part of the access token's rest
-constexpr duration spread_unknown_life = 1h;  // where its end is not known
-constexpr duration client_pause = 1h;         // a refused client is tried again
 constexpr duration secret_poll = 30s;         // and its secret's source is read again
 constexpr duration pending_life = 10min;      // of a login that was begun
 constexpr duration session_warning = 24h;     // before the end of a session that refreshes do not extend
 constexpr int unknown_twice = 2;
 constexpr const char* remedy = ". Run: exposure-agent login";
-
-duration life_of(const token_pair& tokens)
-{
-    return std::max(duration(1), *tokens.expires_at - tokens.obtained_at);
-}
-
-duration lead_of(const token_pair& tokens, bool for_readers)
-{
-    const auto life = life_of(tokens);
-    return std::min(std::clamp<duration>(life / (for_readers ? 3 : 10), 60s, 1h), life / 2);
-}
-
-const presented_secret* presented_refresh_token(const token_record& record)
-{
-    return record.find(fingerprint_of(record.tokens.refresh_token));
-}
-
-bool refresh_token_spent(const token_record& record)
-{
-    const auto* presented = presented_refresh_token(record);
-    return presented != nullptr && presented->spent;
-}
-
-// With attempts whose outcome is not known.
-instant next_spread_attempt(const token_record& record)
-{
-    const auto& presented = *presented_refresh_token(record);
-    if (presented.attempts == 1) return presented.last + second_try;  // interrupted before the second
-    const auto& end = record.tokens.expires_at;
-    if (!end) return presented.last + spread_unknown_life;
-    const auto rest = std::max(longest_pause, (*end - presented.last) / spread_attempts);
-    return std::min(presented.last + rest, *end);
-}
 
 std::string grant_name(const policy::identity_settings& settings)
 {
@@ -90,98 +51,6 @@ failure no_tokens_of_another_machine()
 }
 
 }  // namespace
-
-// The rule: when to refresh.
-
-duration heartbeat(duration refresh_every, std::string_view owner)
-{
-    unsigned share = 0;  // in 1/65535 of a tenth
-    const auto digits = crypto::sha256_hex(owner).substr(0, 4);
-    std::from_chars(digits.data(), digits.data() + digits.size(), share, 16);
-    return refresh_every - refresh_every / 10 * share / 65535;
-}
-
-int open_attempts(const token_record& record)
-{
-    const auto* presented = presented_refresh_token(record);
-    return presented == nullptr || presented->spent ? 0 : presented->attempts;
-}
-
-std::optional<instant> refresh_due(const token_record& record, duration every, bool for_readers)
-{
-    const auto& tokens = record.tokens;
-    if (tokens.refresh_token.empty() || refresh_token_spent(record)) return std::nullopt;
-    if (record.trouble == login_trouble::client_refused)
-        return record.trouble_since.value_or(tokens.obtained_at) + client_pause;
-    if (record.trouble != login_trouble::none) return std::nullopt;
-    if (open_attempts(record) > 0) return next_spread_attempt(record);
-    auto due = tokens.obtained_at + every;
-    if (tokens.expires_at) due = std::min(due, *tokens.expires_at - lead_of(tokens, for_readers));
-    if (tokens.refresh_expires_at && !record.session_ends_at)
-        due = std::min(due, tokens.obtained_at + (*tokens.refresh_expires_at - tokens.obtained_at) * 2 / 3);
-    const bool short_lived = for_readers && tokens.expires_at && life_of(tokens) / 2 < refresh_pause;
-    return std::max(due, tokens.obtained_at + (short_lived ? life_of(tokens) / 2 : refresh_pause));
-}
-
-std::vector<policy::forecast_entry> forecast(const token_record& record, duration every, instant now,
-                                             instant until, bool for_readers)
-{
-    // the dates alone: what is presented and spent is of the real one
-    token_record future;
-    future.trouble = record.trouble;
-    future.trouble_since = record.trouble_since;
-    future.session_ends_at = record.session_ends_at;
-    auto& tokens = future.tokens;
-    if (!record.tokens.refresh_token.empty()) tokens.refresh_token = crypto::secret("of the forecast");
-    tokens.obtained_at = record.tokens.obtained_at;
-    tokens.expires_at = record.tokens.expires_at;
-    tokens.refresh_expires_at = record.tokens.refresh_expires_at;
-    const auto life_until = [&](const std::optional<instant>& end) {
-        return end.value_or(tokens.obtained_at) - tokens.obtained_at;
-    };
-    const duration access_life = life_until(tokens.expires_at);
-    const duration refresh_life = life_until(tokens.refresh_expires_at);
-
-    std::vector<policy::forecast_entry> entries;
-    const auto ends = [&]() -> std::optional<instant> {
-        if (tokens.refresh_token.empty()) return tokens.expires_at;
-        return future.session_ends_at;
-    };
-    bool first = true;
-    while (true) {
-        auto due = refresh_due(future, every, for_readers);
-        if (first && open_attempts(record) > 0) due = refresh_due(record, every, for_readers);
-        first = false;
-        const auto end = ends();
-        const bool over = end && (!due || *end <= *due);
-        if (!over && !due) return entries;
-        const auto at = std::max(over ? *end : *due, now);
-        if (at > until) return entries;
-        using policy::forecast_action;
-        if (over)
-            entries.push_back({.at = at,
-                               .name = {},
-                               .action = forecast_action::login,
-                               .reason = tokens.refresh_token.empty() ? "no_refresh_token" : "session_ends",
-                               .sentence = tokens.refresh_token.empty()
-                                               ? "the login server gives no refresh token. Run: "
-                                                 "exposure-agent login"
-                                               : "the login server ends the session. Run: exposure-agent "
-                                                 "login"});
-        else
-            entries.push_back({.at = at,
-                               .name = {},
-                               .action = forecast_action::refresh,
-                               .reason = "refresh_due",
-                               .sentence = "the access token is refreshed"});
-        if (over) future.session_ends_at.reset();  // how long the next one lasts is not known
-        future.trouble = login_trouble::none;
-        tokens.obtained_at = std::max(at, tokens.obtained_at + refresh_pause);
-        if (tokens.expires_at) tokens.expires_at = at + access_life;
-        if (tokens.refresh_expires_at) tokens.refresh_expires_at = at + refresh_life;
-        now = tokens.obtained_at;
-    }
-}
 
 // Access tokens.
 
@@ -577,7 +446,7 @@ failure oauth_tokens::note_failure(exchange_outcome outcome, const std::string& 
 
 void oauth_tokens::back_off(const failure& why)
 {
-    const auto pause = std::min(longest_pause, first_pause * (1 << std::min(failures_++, 10)));
+    const auto pause = std::min(longest_refresh_pause, first_pause * (1 << std::min(failures_++, 10)));
     next_try_ = world_.clock.steady() + std::max(pause, why.retry_after.value_or(duration(0)));
     last_failure_ = why;
 }

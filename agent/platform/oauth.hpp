@@ -21,31 +21,6 @@
 
 namespace platform {
 
-// At least this long passes between a refresh and the next one, whatever is said of the new token.
-inline constexpr policy::duration refresh_pause{30};
-
-// identity.refresh_every, less a share (at most a tenth) that is fixed for an owner: a fleet spreads by
-// itself.
-policy::duration heartbeat(policy::duration refresh_every, std::string_view owner);
-
-// Sendings of the refresh token whose outcome is not known.
-int open_attempts(const token_record&);
-
-// When to refresh by itself (failure-modes S2). Ahead of the access token's end (a tenth of its life, between
-// a minute and an hour), of the refresh token's, or with the heartbeat, whichever is first. With attempts
-// whose outcome is not known: spread over the access token's remaining life; once that has ended, at once
-// (the back-off decides). A refused client is tried again hourly. None: only a person can help.
-// for_readers: identity.publish hands the token to hosts that need the next one before this one ends, so a
-// third of its life ahead, and however short it is.
-std::optional<policy::instant> refresh_due(const token_record&, policy::duration heartbeat,
-                                           bool for_readers = false);
-
-// Every refresh until then, and every login that a person has to repeat, as far as the tokens tell their own
-// end: as refresh_due says, at a login server that answers. The record has a login that is not over.
-std::vector<policy::forecast_entry> forecast(const token_record&, policy::duration heartbeat,
-                                             policy::instant now, policy::instant until,
-                                             bool for_readers = false);
-
 // What oauth_tokens works with; all of it outlives it.
 struct oauth_world {
     io::http& http;

@@ -2,6 +2,7 @@
 
 #include "crypto/secret.hpp"
 #include "policy/dates.hpp"
+#include "policy/forecast.hpp"
 #include "policy/result.hpp"
 
 #include <boost/describe/enum.hpp>
@@ -89,6 +90,44 @@ std::string fingerprint_of(const crypto::secret&);
 // wrote; sentences go on from "FILE: ".
 crypto::secret write_tokens(const token_record&);
 [[nodiscard]] policy::result<token_record> read_tokens(std::string_view text);
+
+// --- When to refresh: what follows from the record alone.
+
+// After a refresh whose answer got lost, the token is sent once more: many servers allow it.
+inline constexpr policy::duration second_try{2};
+inline constexpr policy::duration longest_refresh_pause{600};
+inline constexpr policy::duration client_pause{3600};  // a refused client is tried again
+
+// At least this long passes between a refresh and the next one, whatever is said of the new token.
+inline constexpr policy::duration refresh_pause{30};
+
+// identity.refresh_every, less a share (at most a tenth) that is fixed for an owner: a fleet spreads by
+// itself.
+policy::duration heartbeat(policy::duration refresh_every, std::string_view owner);
+
+// Its outcome is known: it is never sent again.
+bool refresh_token_spent(const token_record&);
+
+// Sendings of the refresh token whose outcome is not known.
+int open_attempts(const token_record&);
+
+// The next attempt, with attempts whose outcome is not known (open_attempts is not 0).
+policy::instant next_spread_attempt(const token_record&);
+
+// When to refresh by itself (failure-modes S2). Ahead of the access token's end (a tenth of its life, between
+// a minute and an hour), of the refresh token's, or with the heartbeat, whichever is first. With attempts
+// whose outcome is not known: spread over the access token's remaining life; once that has ended, at once
+// (the back-off decides). A refused client is tried again hourly. None: only a person can help.
+// for_readers: identity.publish hands the token to hosts that need the next one before this one ends, so a
+// third of its life ahead, and however short it is.
+std::optional<policy::instant> refresh_due(const token_record&, policy::duration heartbeat,
+                                           bool for_readers = false);
+
+// Every refresh until then, and every login that a person has to repeat, as far as the tokens tell their own
+// end: as refresh_due says, at a login server that answers. The record has a login that is not over.
+std::vector<policy::forecast_entry> forecast(const token_record&, policy::duration heartbeat,
+                                             policy::instant now, policy::instant until,
+                                             bool for_readers = false);
 
 // --- Port: where the text of the token record (token_record.hpp) is kept. The calls block: they run on the
 // pool.

@@ -113,7 +113,9 @@ void warn_about_dates(const policy::user_name& name, const policy::certificate_f
 policy::failure leaves(const policy::action& a)
 {
     return {.code = policy::errc::stopping,
-            .context = a.name.text() + ": not created, this host is being decommissioned",
+            .context = a.name.text() +
+                       ": not created, this host is being decommissioned. To stop that, run: exposure-agent "
+                       "decommission --undo",
             .kind = policy::retry::later};
 }
 

@@ -281,7 +281,7 @@ object to_json(const status_view& view)
     return {{"schema", "exposure-agent.status/v1"},
             {"owner", view.owner},
             {"disk", text_or_null(view.disk)},
-            {"login", platform::name_of(view.login.state)},
+            {"login", policy::word_of(view.login.state)},
             {"login_detail", text_or_null(view.login.sentence)},
             {"users", std::move(users)},
             {"credentials", std::move(credentials)},

@@ -345,7 +345,7 @@ BOOST_AUTO_TEST_CASE(a_generation_on_its_way)
              w.on_its_way(stage::accepted);
              w.vanish("u-b");
          },
-         "lose web b", "lost_remote"},
+         "mark_missing web b", "lost_remote"},
         {"accepted a moment ago, not shown yet",
          [](policy_world& w) {
              w.on_its_way(stage::accepted).submitted_at = w.now - 1s;
@@ -533,7 +533,7 @@ BOOST_AUTO_TEST_CASE(a_new_certificate)
              w.in_use();
              w.vanish("u-a");
          },
-         "lose web a", "lost_remote"},
+         "mark_missing web a", "lost_remote"},
         {"deleted by somebody, and noted", [](policy_world& w) { w.in_use().missing_since = w.now; },
          "issue web", "lost_remote"},
         {"key gone", [](policy_world& w) { w.in_use().key_on_disk = false; }, "issue web", "key_lost"},
@@ -636,7 +636,7 @@ BOOST_AUTO_TEST_CASE(replace_makes_room_first)
         want_otherwise(w);
     };
     check({
-        {"the old user goes first", replaced, "release web a", "strategy_replace"},
+        {"the old user goes first", replaced, "delete_before_replace web a", "strategy_replace"},
         {"then the new one comes",
          [&](policy_world& w) {
              replaced(w);
@@ -791,7 +791,7 @@ BOOST_AUTO_TEST_CASE(the_order_of_the_rules)
              w.vanish("u-b");
              want_otherwise(w);
          },
-         "lose web b", "lost_remote"},
+         "mark_missing web b", "lost_remote"},
         {"outdated before proof",
          [](policy_world& w) {
              w.on_its_way(stage::collected);

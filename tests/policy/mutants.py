@@ -50,7 +50,7 @@ BUILD = """cmake_minimum_required(VERSION 3.22)
 project(mutants CXX)
 set(CMAKE_CXX_STANDARD 20)
 file(GLOB sources policy/*.cpp tests/policy/model/*.cpp)
-add_executable(model-test ${sources} tests/support/action_words.cpp)
+add_executable(model-test ${sources})
 target_include_directories(model-test PRIVATE ${CMAKE_SOURCE_DIR})
 """
 
@@ -77,9 +77,6 @@ def check(numbers):
 def copy(scratch):
     for part in ("policy", "tests/policy/model"):
         shutil.copytree(ROOT / part, scratch / part)
-    (scratch / "tests/support").mkdir()
-    for name in ("action_words.cpp", "action_words.hpp"):
-        shutil.copy(ROOT / "tests/support" / name, scratch / "tests/support")
     (scratch / "CMakeLists.txt").write_text(BUILD)
     configure = ["cmake", "-S", ".", "-B", "build", "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release"]
     if shutil.which("ccache"):

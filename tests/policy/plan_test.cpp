@@ -350,7 +350,7 @@ BOOST_AUTO_TEST_CASE(users_that_vanish_together_are_an_incident)
         BOOST_TEST(guard(w) == (r.incident ? "users_vanished, blocked" : "healthy"));
         BOOST_TEST((w.steps() == "") == r.incident);
         w.options.accept_loss = true;
-        BOOST_TEST(w.steps().starts_with("lose u1 1"));
+        BOOST_TEST(w.steps().starts_with("mark_missing u1 1"));
     }
 }
 

@@ -1,5 +1,6 @@
-#include "policy/facts.hpp"
 #include "policy/status.hpp"
+
+#include "policy/facts.hpp"
 #include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>

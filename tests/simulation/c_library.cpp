@@ -78,6 +78,12 @@ void new_name(const char* call, int where, const char* path)
     if (!is_memory(path)) change(call, [=](simulation::power& disk) { disk.makes(where, path); });
 }
 
+// What follows the flags, where they make a file.
+mode_t mode_of(int flags, va_list rest)
+{
+    return (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+}
+
 }  // namespace
 
 extern "C" {
@@ -259,7 +265,7 @@ int openat64(int where, const char* path, int flags, ...)
 {
     va_list rest;
     va_start(rest, flags);
-    const mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    const mode_t mode = mode_of(flags, rest);
     va_end(rest);
     if ((flags & O_CREAT) != 0) new_name("create", where, path);
     return static_cast<int>(::syscall(SYS_openat, where, path, flags, mode));
@@ -269,7 +275,7 @@ int openat(int where, const char* path, int flags, ...)
 {
     va_list rest;
     va_start(rest, flags);
-    const mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    const mode_t mode = mode_of(flags, rest);
     va_end(rest);
     return openat64(where, path, flags, mode);
 }
@@ -278,7 +284,7 @@ int open64(const char* path, int flags, ...)
 {
     va_list rest;
     va_start(rest, flags);
-    const mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    const mode_t mode = mode_of(flags, rest);
     va_end(rest);
     return openat64(AT_FDCWD, path, flags, mode);
 }
@@ -287,7 +293,7 @@ int open(const char* path, int flags, ...)
 {
     va_list rest;
     va_start(rest, flags);
-    const mode_t mode = (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
+    const mode_t mode = mode_of(flags, rest);
     va_end(rest);
     return openat64(AT_FDCWD, path, flags, mode);
 }

@@ -1,7 +1,5 @@
 #include "tests/support/policy_world.hpp"
 
-#include "tests/support/action_words.hpp"
-
 #include <algorithm>
 #include <stdexcept>
 
@@ -220,7 +218,7 @@ std::string policy_world::steps() const
     std::string text;
     for (const auto& a : plan().actions) {
         if (!text.empty()) text += ", ";
-        text += word_of(a.kind);
+        text += policy::word_of(a.kind);
         if (!a.name.user.empty()) text += " " + a.name.user;
         if (!a.generation.empty()) text += std::string(" ") + a.generation.front();
         if (!a.remote_id.empty()) text += " " + a.remote_id;

@@ -64,7 +64,7 @@ private:
     outcome verify(const policy::action&);
     outcome publish(const policy::action&);
     outcome deploy(const policy::action&);
-    outcome release(const policy::action&);
+    outcome delete_before_replace(const policy::action&);
     outcome retire(const policy::action&);
     outcome remove(const policy::action&);
     outcome forget(const policy::action&);

@@ -3,7 +3,6 @@
 #include "policy/facts.hpp"
 #include "policy/limits.hpp"
 #include "tests/policy/model/agent.hpp"
-#include "tests/support/action_words.hpp"
 
 #include <algorithm>
 #include <array>
@@ -66,7 +65,7 @@ agent::outcome agent::perform(const action& a)
         case action_kind::deploy:
             return deploy(a);
         case action_kind::delete_before_replace:
-            return release(a);
+            return delete_before_replace(a);
         case action_kind::retire:
         case action_kind::retire_surplus:
             return retire(a);
@@ -266,7 +265,7 @@ agent::outcome agent::delete_remote(const action& a, const policy::place& where,
 {
     auto deleted = cloud_.delete_user(place_of(where), where.instance_id, id, [&](const cloud_user& u) {
         laws_.on_delete(u, a, stored_, file_, observed_);
-        w_.deleted_by_us[id] = support::word_of(a.kind);
+        w_.deleted_by_us[id] = policy::word_of(a.kind);
     });
     if (w_.loud) w_.say("  DELETE " + id + (deleted ? " -> ok" : " -> " + deleted.error().context));
     point("DELETE", id);
@@ -279,7 +278,7 @@ agent::outcome agent::delete_remote(const action& a, const policy::place& where,
     return {};
 }
 
-agent::outcome agent::release(const action& a)
+agent::outcome agent::delete_before_replace(const action& a)
 {
     const auto g = generation(a);
     if (auto gone = delete_all_of(a, g); !gone) return gone;

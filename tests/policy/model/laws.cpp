@@ -39,7 +39,8 @@ void laws::check() const
             }))
             continue;
         const auto deleted = w_.deleted_by_us.find(pair.certificate.remote_id);
-        if (deleted != w_.deleted_by_us.end() && deleted->second != "release" && deleted->second != "remove")
+        if (deleted != w_.deleted_by_us.end() && deleted->second != "delete_before_replace" &&
+            deleted->second != "remove")
             broken("I1: " + directory + " holds the certificate of user " + deleted->first +
                    ", which we deleted (" + deleted->second + ")");
     }

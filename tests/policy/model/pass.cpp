@@ -1,7 +1,6 @@
 #include "policy/backoff.hpp"
 #include "policy/fingerprint.hpp"
 #include "tests/policy/model/agent.hpp"
-#include "tests/support/action_words.hpp"
 
 #include <algorithm>
 
@@ -21,7 +20,7 @@ bool is_refusal(const policy::failure& failed)
 
 std::string describe(const policy::action& a)
 {
-    return std::string(support::word_of(a.kind)) + " " + a.name.text() + " " + a.generation + " " +
+    return std::string(policy::word_of(a.kind)) + " " + a.name.text() + " " + a.generation + " " +
            a.remote_id + ": " + a.sentence;
 }
 
