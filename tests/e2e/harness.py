@@ -31,6 +31,7 @@ CLIENT_SECRET = "simulator-client-secret"
 REDIRECT_URL = "http://localhost"
 START_TIMEOUT = 20
 RUN_TIMEOUT = 120
+SETTLE_S = 1  # reconcile.settle
 
 
 def built(program):
@@ -59,6 +60,14 @@ def scrape(listener):
     with contextlib.closing(UnixConnection(listener)) as connection:
         connection.request("GET", "/metrics")
         return connection.getresponse().read().decode()
+
+
+def settle(agent):
+    """Reconciles until every POST has settled and the list was searched for a double of it."""
+    agent.run("reconcile", expect=0)
+    settled = time.time() + SETTLE_S
+    wait_until(lambda: time.time() > settled)
+    agent.run("reconcile", expect=0)
 
 
 def wait_until(condition, timeout=RUN_TIMEOUT, pause=0.02):
@@ -305,7 +314,7 @@ class Agent:
                 "redirect_url": REDIRECT_URL,
             },
             "network": {"ca_file": str(simulator.ca_file), "timeout": "10s"},
-            "reconcile": {"settle": "1s"},
+            "reconcile": {"settle": f"{SETTLE_S}s"},
             "defaults": {"contact": "team@example.com", "key": "ecdsa-p256"},
             "exposures": [self.exposure(**each) for each in exposures],
         }

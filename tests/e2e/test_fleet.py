@@ -96,7 +96,6 @@ class CrowdHandler(http.server.BaseHTTPRequestHandler):
 # AddressSanitizer keeps what was freed: memory says nothing there
 CACHE = harness.BUILD / "CMakeCache.txt"
 SANITIZED = CACHE.exists() and "SANITIZE:BOOL=ON" in CACHE.read_text()
-SETTLE = 1.1  # seconds: reconcile.settle of the harness, and a little
 
 
 class FleetCase(unittest.TestCase):
@@ -122,10 +121,8 @@ class FleetCase(unittest.TestCase):
 
     def settle(self, agent):
         """Until the list is not needed any more: the POSTs have settled."""
-        agent.run("reconcile", expect=0)
-        settled = time.time() + SETTLE  # one more list is fetched then
-        harness.wait_until(lambda: time.time() > settled)
-        harness.wait_until(lambda: not LISTS & set(self.pass_of(agent)), 30)
+        harness.settle(agent)
+        self.assertFalse(LISTS & set(self.pass_of(agent)))
 
 
 class QuietPassTest(FleetCase):

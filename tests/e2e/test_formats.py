@@ -133,10 +133,9 @@ class DateTest(FormatCase):
 class ContactTest(FormatCase):
     def test_every_spelling(self):
         agent = self.agent(["siem"])
-        agent.run("reconcile", expect=0)
+        harness.settle(agent)
         self.platform.clear_requests()
-        harness.wait_until(lambda: agent.run("reconcile", expect=0) and self.platform.requests("list_users"))
-        before = harness.footprint(agent.state_dir)  # the POST has settled, and the list was searched for a double
+        before = harness.footprint(agent.state_dir)
         for spelling, shown in (("nested", True), ("flat", True), ("both", True), ("null", False), ("absent", False)):
             with self.subTest(contact=spelling):
                 self.platform.behave(exposure={"contact": spelling})
