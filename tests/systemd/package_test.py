@@ -34,8 +34,11 @@ EXPECTED = """
 /usr/share/doc/exposure-agent/examples/drop-ins/vector.service.d/client-certificate.conf
 /usr/share/doc/exposure-agent/examples/fleet/publish-pair-to-etcd
 /usr/share/doc/exposure-agent/examples/fleet/publish-pair-to-kubernetes
+/usr/share/doc/exposure-agent/examples/fleet/publish-pair-to-vault
 /usr/share/doc/exposure-agent/examples/fleet/publish-token-over-ssh
 /usr/share/doc/exposure-agent/examples/fleet/publish-token-to-kubernetes
+/usr/share/doc/exposure-agent/examples/fleet/receive-token
+/usr/share/doc/exposure-agent/examples/fleet/with-environment
 /usr/share/doc/exposure-agent/examples/grafana/exposure-agent.json
 /usr/share/doc/exposure-agent/examples/notify/chat.sh
 /usr/share/doc/exposure-agent/examples/notify/journal.sh
