@@ -98,6 +98,12 @@ class ReverseProxyTest(ProxyCase):
     def test_apache(self):
         self.check(servers.Apache)
 
+    def test_caddy(self):
+        self.check(servers.Caddy)
+
+    def test_envoy(self):
+        self.check(servers.Envoy)
+
     def test_a_strict_rate_limit(self):
         """One request a second and no burst: slower, but every user gets its certificate."""
         users = ["siem", "vector", "audit"]

@@ -41,6 +41,7 @@ MEASURED = 20  # refreshes, of which the window is measured
 
 lost_logins = collections.defaultdict(lambda: [0, 0, 0])  # (server, what was done): times, logins lost, of them in flight
 measured = []  # lines
+durations = {}  # seconds of each scenario
 
 
 def count(server, kind, lost=False, in_flight=False):
@@ -115,16 +116,25 @@ class Keeper:
 
     def in_flight(self):
         """Whether the refresh token was sent and the answer is not on the disk, as the private store says."""
-        database = self.directory / "state" / "private" / "state.db"
-        connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)
-        try:
-            (text,), = connection.execute("SELECT value FROM kept WHERE name = 'tokens'")
-        finally:
-            connection.close()
-        record = json.loads(text)
+        record = self.token_record()
         digest = hashlib.sha256(record["tokens"]["refresh_token"].encode()).hexdigest()
         return any(digest.startswith(sent["fingerprint"]) and sent.get("attempts", 0) > 0 and not sent.get("spent")
                    for sent in record.get("presented", []))
+
+    def token_record(self):
+        database = self.directory / "state" / "private" / "state.db"
+        deadline = time.monotonic() + 10
+        while True:
+            connection = sqlite3.connect(f"file:{database}?mode=ro", uri=True, timeout=30)
+            try:
+                (text,), = connection.execute("SELECT value FROM kept WHERE name = 'tokens'")
+                return json.loads(text)
+            except sqlite3.OperationalError:  # a writer that closes takes its log along just now
+                if time.monotonic() > deadline:
+                    raise
+            finally:
+                connection.close()
+            time.sleep(0.1)
 
     def log(self):
         path = self.directory / "log"
@@ -173,12 +183,14 @@ class ServerCase:
     @classmethod
     def live_through(cls, name):
         case = cls(name.replace("scenario_", "test_"))
+        begun = time.monotonic()
         try:
             getattr(case, name)()
         except servers.Unavailable as missing:
             raise unittest.SkipTest(str(missing)) from missing
         finally:
             case.doCleanups()
+            durations[cls.server.name, name] = time.monotonic() - begun
 
     def front(self, port=None, kind=servers.Nginx):
         made = kind(self.server.upstream(port))
@@ -553,6 +565,8 @@ def tearDownModule():
     for (server, kind), row in sorted(lost_logins.items()):
         print(f"| {server} | {kind} | {row[0]} | {row[1]} | {row[2]} |", file=sys.stderr)
     print("\n" + "\n".join(measured), file=sys.stderr)
+    print("\nThe longest: " + ", ".join(f"{name.replace('scenario_', '')} {seconds:.0f} s" for (_, name), seconds in
+                                        sorted(durations.items(), key=lambda each: -each[1])[:6]), file=sys.stderr)
 
 
 if __name__ == "__main__":
