@@ -39,11 +39,13 @@ EXPECTED = """
 /usr/share/doc/exposure-agent/examples/fleet/publish-token-to-kubernetes
 /usr/share/doc/exposure-agent/examples/fleet/receive-token
 /usr/share/doc/exposure-agent/examples/fleet/with-environment
+/usr/share/doc/exposure-agent/examples/grafana/exposure-agent-fleet.json
 /usr/share/doc/exposure-agent/examples/grafana/exposure-agent.json
 /usr/share/doc/exposure-agent/examples/notify/chat.sh
 /usr/share/doc/exposure-agent/examples/notify/journal.sh
 /usr/share/doc/exposure-agent/examples/notify/mail.sh
 /usr/share/doc/exposure-agent/examples/notify/pager.sh
+/usr/share/doc/exposure-agent/examples/prometheus/exposure-agent-fleet.rules.yml
 /usr/share/doc/exposure-agent/examples/prometheus/exposure-agent.rules.yml
 /usr/share/exposure-agent/agent.schema.json
 /usr/share/fish/vendor_completions.d/exposure-agent.fish
