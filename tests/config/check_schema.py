@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Holds the printed JSON Schema against draft-07, and files against it: check_schema.py PRINT_SCHEMA EXAMPLE.
+"""Checks the printed JSON Schema against draft-07, and files against it: check_schema.py PRINT_SCHEMA EXAMPLE.
 
-Exits 77 (skipped) where python3-jsonschema or python3-yaml is not installed."""
+Exits 77 (skipped) if python3-jsonschema or python3-yaml is not installed."""
 
 import json
 import subprocess

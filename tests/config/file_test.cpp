@@ -32,7 +32,7 @@ BOOST_AUTO_TEST_CASE(the_shipped_example_is_right)
     BOOST_TEST(state.exposures.size() == 1u);
 }
 
-// What the example shows in comments is right, too. (An access token excludes the client that it shows.)
+// The commented-out settings of the example are valid, too (access_token excludes the client it shows).
 BOOST_AUTO_TEST_CASE(the_shipped_example_is_right_without_its_comment_signs)
 {
     static const std::regex comment("^( *)#( *(- )?[a-z_]+:( .*)?)$");
@@ -45,7 +45,7 @@ BOOST_AUTO_TEST_CASE(the_shipped_example_is_right_without_its_comment_signs)
     BOOST_TEST(!state.metrics.textfile.empty());
     BOOST_TEST(state.exposures.at(0).users.at(0).hooks.size() == 1u);
     BOOST_TEST(state.credentials.size() == 1u);
-    BOOST_TEST((state.reconcile == policy::reconcile_settings{}));  // it shows the defaults
+    BOOST_TEST((state.reconcile == policy::reconcile_settings{}));  // the example shows the defaults
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Holds the YAML reader against PyYAML: judge_yaml.py PRINT_TREE EXAMPLE.
+"""Compares the YAML reader with PyYAML: judge_yaml.py PRINT_TREE EXAMPLE.
 
-Every file that PyYAML refuses must be refused, and what both read must be the same: a corpus of right and broken files,
-and thousands of small changes of the example. Exits 77 (skipped) where python3-yaml is not installed."""
+The reader must reject every file that PyYAML rejects, and both must read the same values: a corpus of valid
+and broken files, and thousands of small changes to the example. Exits 77 (skipped) if
+python3-yaml is not installed."""
 
 import json
 import random
@@ -16,7 +17,7 @@ except ImportError as missing:
     sys.exit(77)
 
 CHANGES = 1000
-CHARACTERS = "\"'[]{}:,-#\n |>%@`?\\a0~"  # a tab is refused by PyYAML where YAML 1.2 allows it
+CHARACTERS = "\"'[]{}:,-#\n |>%@`?\\a0~"  # PyYAML rejects a tab where YAML 1.2 allows it
 
 RIGHT = [
     "a: b\n", "a:\n- b\n- c\n", "a:\n  - b: 1\n    c: 2\n  - d\n", "- - a\n  - b\n- c\n", "- a: 1\n  b:\n  - 2\n",
@@ -45,7 +46,7 @@ BROKEN = [
     "a: {b: \"c}\n", "a: [\"b, c]\nd: e\n", "a: 'b\\'c'\n", "x: [a: b: c]\n", "a: [b\n, c] d\n", "a: \x01\n", "a: b\x00c\n",
 ]
 
-# Refused by YAML 1.2 or by this reader alone: PyYAML reads YAML 1.1 and is tolerant where 1.2 is not.
+# Rejected by YAML 1.2 or by this reader only: PyYAML reads YAML 1.1 and is lenient where 1.2 is not.
 STRICTER = [
     "a: b\n - c\n", 'a: "b"#c\n', "a: [b]#c\n", "a: [b,#c\n]\n", 'a:\n  b: "c\n d"\n', "a: b\rc: d\n", "a: &b c\n", "a: !!str c\n",
     "a: &b c\nd: *b\n", "<<: {a: b}\n", "? a\n: b\n", "? [a]\n: b\n", "[a]: b\n", "{a: b}: c\n", "a: 1\na: 2\n",
@@ -54,11 +55,11 @@ STRICTER = [
 
 
 class NoTypes(yaml.BaseLoader):
-    """Every scalar is a text; a key given twice is an error."""
+    """Loads every scalar as a string; a duplicate key is an error."""
 
 
 def read(text):
-    """What PyYAML makes of a text, as JSON would hold it, or None."""
+    """What PyYAML makes of a text, in JSON types, or None if it rejects the text."""
     try:
         documents = list(yaml.load_all(text, Loader=NoTypes))
         value = documents[0] if documents else ""
@@ -76,7 +77,7 @@ def null_is_empty(value):
 
 
 def trees_of(program, texts):
-    """The reader's answer for every text; NUL separates them, so a text with one is not sent."""
+    """The reader's answer for each text. NUL separates the texts, so none may contain it."""
     answer = subprocess.run([program], input=b"".join(text.encode() + b"\0" for text in texts), check=True,
                             capture_output=True).stdout
     trees = [json.loads(line) for line in answer.decode().splitlines()]

@@ -213,7 +213,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_said_has_the_defaults_of_the_contract)
     BOOST_TEST(one.output.access.mode == 0600u);
     BOOST_TEST(!one.output.access.owner);
     BOOST_TEST(one.hooks.empty());
-    BOOST_TEST(one.verify);  // a broker is named
+    BOOST_TEST(one.verify);  // a broker is set
 }
 
 BOOST_AUTO_TEST_CASE(the_state_directory_comes_from_systemd)
@@ -402,7 +402,7 @@ BOOST_AUTO_TEST_CASE(deep_nesting_is_a_mistake)
     BOOST_REQUIRE(result.errors.size() == 1u);
     BOOST_TEST((result.errors[0].text.find("nested deeper") != std::string::npos));
     BOOST_TEST(result.errors[0].line == 1);
-    BOOST_TEST(result.errors[0].column < 40);  // found before the library reads it
+    BOOST_TEST(result.errors[0].column < 40);  // found before the text reaches the library
 }
 
 BOOST_AUTO_TEST_CASE(a_file_of_too_many_values_is_a_mistake)

@@ -15,10 +15,10 @@ namespace {
 struct said {
     int line;
     int column;
-    std::string part;  // of the sentence
+    std::string part;  // substring of the message
 };
 
-// A file and all that is wrong with it, in the order of the places.
+// A file and all its mistakes, in order of position.
 struct row {
     std::string name;
     std::string file;
@@ -135,7 +135,7 @@ const std::vector<row> rows = {
     {"executable mode", user("    output: {mode: 0755}\n"), {{12, 20, "executable"}}},
     {"mode without the owner", user("    output: {mode: 0040}\n"), {{12, 20, "does not let the owner read"}}},
 
-    // Words and names
+    // Enum words and names
     {"key type", user("    key: rsa2048\n"), {{12, 10, "did you mean rsa-2048?"}}},
     {"strategy", user("    rotation: {strategy: fast}\n"), {{12, 26, "use one of overlap, replace"}}},
     {"format", user("    output: {formats: [pem, jks]}\n"), {{12, 29, "\"jks\" is not known"}}},
@@ -218,7 +218,7 @@ const std::vector<row> rows = {
      credential("- {name: d, resource: R, action: A, elements: {a: b}, output: {file: /etc/c.env}}\n"),
      {{9, 70, "is also written by credential c"}}},
 
-    // Names given twice
+    // Duplicate names
     {"exposure twice",
      exposure("") + "- {name: e, variant: log, base_url: https://x, tenant: t, users: []}\n",
      {{8, 10, "exposure \"e\" appears twice (first on line 3)"}}},
@@ -281,7 +281,7 @@ const std::vector<row> rows = {
     {"nobody's number", user("    output: {owner: \"4294967295\"}\n"), {{12, 21, "\"4294967295\" is"}}},
     {"group fields", exposure("  group_fields: spaces\n"), {{7, 17, "did you mean space?"}}},
 
-    // Formats against each other
+    // Conflicting output formats
     {"pkcs12 without password",
      user("    output: {formats: [pkcs12]}\n"),
      {{12, 23, "pkcs12 needs a password"}}},
@@ -311,7 +311,7 @@ const std::vector<row> rows = {
     {"shell line", user("    hooks: [{command: /bin/x --quietly}]\n"), {{12, 23, "must be a list"}}},
     {"empty argv", user("    hooks: [{command: []}]\n"), {{12, 23, "`command` is empty"}}},
 
-    // Variables
+    // Environment variables
     {"unset variable", top("owner: ${env:NOWHERE}\n"), {{3, 8, "variable NOWHERE is not set"}}},
     {"empty variable",
      user("    consumer_groups: x\n    description: a${env:EMPTY}\n"),
@@ -364,7 +364,7 @@ BOOST_AUTO_TEST_CASE(a_mistake_prints_as_compilers_print_it)
                "/etc/a.yaml:3:7: x");
 }
 
-// A secret that stands where it must not is never repeated, in whatever shape it came.
+// A misplaced secret never appears in a message, whatever its shape.
 BOOST_AUTO_TEST_CASE(a_secret_in_the_file_is_not_repeated)
 {
     const std::vector<std::string> files = {

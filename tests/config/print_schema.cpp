@@ -2,7 +2,7 @@
 
 #include <iostream>
 
-// The schema for check_schema.py, without the program around it.
+// Prints the schema for check_schema.py without linking the whole program.
 
 int main()
 {

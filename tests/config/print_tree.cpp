@@ -5,8 +5,8 @@
 #include <iterator>
 #include <string>
 
-// Reads YAML documents from standard input, each ended by a NUL byte, and prints for each one line of JSON:
-// the values as texts, or {"error": "LINE:COLUMN: TEXT"}. For judge_yaml.py.
+// Reads YAML documents from standard input, each terminated by NUL, and prints one line of JSON for each:
+// the values as strings, or {"error": "LINE:COLUMN: TEXT"}. Used by judge_yaml.py.
 
 namespace {
 

@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-// Files that are right, to which a test adds what it is about; and a machine that is none.
+// Valid files to which a test adds the part it is about, and a fake machine.
 
 namespace sample {
 
@@ -22,7 +22,7 @@ inline config::environment machine(std::map<std::string, std::string> variables 
 
 inline const std::string login = "identity: {access_token: {file: /run/token}}\n";
 
-// Two lines; `more` begins in line 3, at the top level.
+// Two lines; `more` starts on line 3, at the top level.
 inline std::string top(const std::string& more)
 {
     return login +
@@ -31,13 +31,13 @@ inline std::string top(const std::string& more)
            more;
 }
 
-// `more` begins in line 3, inside identity.
+// `more` starts on line 3, inside identity.
 inline std::string identity(const std::string& more)
 {
     return "exposures: []\nidentity:\n" + more;
 }
 
-// `more` begins in line 7, inside the exposure, indented by two.
+// `more` starts on line 7, inside the exposure, indented by two.
 inline std::string exposure(const std::string& more)
 {
     return login +
@@ -49,7 +49,7 @@ inline std::string exposure(const std::string& more)
            more + "  users: [{name: u, consumer_group: g, contact: a@example.com}]\n";
 }
 
-// `more` begins in line 12, inside the user, indented by four.
+// `more` starts on line 12, inside the user, indented by four.
 inline std::string user(const std::string& more)
 {
     return login +
@@ -66,7 +66,7 @@ inline std::string user(const std::string& more)
            more;
 }
 
-// `more` begins in line 9, inside the credential, indented by two.
+// `more` starts on line 9, inside the credential, indented by two.
 inline std::string credential(const std::string& more)
 {
     return login +
@@ -85,7 +85,7 @@ inline config::outcome parsed(const std::string& text)
     return config::parse(text, "agent.yaml", machine({{"TEAM", "blue"}, {"NUMBER", "5"}, {"EMPTY", ""}}));
 }
 
-// The state of a file that is right.
+// The desired state of a file that must be valid.
 inline policy::desired_state state_of(const std::string& text, const config::environment& from = machine())
 {
     const auto result = config::parse(text, "agent.yaml", from);

@@ -22,7 +22,7 @@ using policy::instant;
 using policy::key_type;
 using test_support::test_ca;
 
-// One authority, one intermediate and one leaf for all tests: keys cost time.
+// One root, one intermediate and one leaf shared by all tests, since generating keys takes time.
 struct world {
     test_ca root{"Test Root"};
     test_ca issuing{"Test Issuing", root};
@@ -190,7 +190,7 @@ BOOST_AUTO_TEST_CASE(facts_of_a_leaf)
 {
     const auto leaf = leaf_with({.common_name = "logs-t-u-9f3c2a1b",
                                  .not_before = 1'700'000'000,
-                                 .not_after = 4'000'000'000,  // beyond 2049: GeneralizedTime
+                                 .not_after = 4'000'000'000,  // after 2049: encoded as GeneralizedTime
                                  .serial = "00C0FFEE"});
     BOOST_TEST(leaf.facts.subject_cn == "logs-t-u-9f3c2a1b");
     BOOST_TEST(leaf.facts.issuer == "CN=Test Issuing");
@@ -270,7 +270,7 @@ BOOST_AUTO_TEST_CASE(verdicts)
     BOOST_CHECK(usage("serverAuth,clientAuth") == verdict::usable);
     BOOST_CHECK(usage("anyExtendedKeyUsage") == verdict::usable);
     BOOST_CHECK(usage("serverAuth") == verdict::wrong_usage);
-    BOOST_CHECK(usage("DER:0500") == verdict::wrong_usage);  // cannot be read: allows nothing
+    BOOST_CHECK(usage("DER:0500") == verdict::wrong_usage);  // malformed: allows nothing
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -18,7 +18,7 @@ std::ostream& operator<<(std::ostream& out, const vector& v)
     return out << '"' << v.text << '"';
 }
 
-// RFC 4648 section 10, and all 64 digits
+// RFC 4648 section 10, and all 64 characters of the alphabet
 const std::vector<vector> encoded = {{"", ""},
                                      {"f", "Zg=="},
                                      {"fo", "Zm8="},
@@ -28,7 +28,7 @@ const std::vector<vector> encoded = {{"", ""},
                                      {"foobar", "Zm9vYmFy"},
                                      {std::string("\xfb\xff\xbf\0", 4), "+/+/AA=="}};
 
-// what people and gateways make of base64
+// base64 variants produced by people and gateways
 const std::vector<vector> tolerated = {
     {"foob", "Zm9vYg"}, {"foob", "Zm9v\r\nYg==\n"}, {"foob", " Z m9v\tYg = ="}, {"\xfb\xff\xbf", "-_-_"}};
 

@@ -19,13 +19,13 @@
 
 namespace {
 
-// As the programs do, before anything else.
+// The programs do this first, before any other use of OpenSSL.
 struct wiping {
     wiping() { BOOST_TEST(crypto::wipe_memory_freed_by_openssl()); }
 };
 BOOST_TEST_GLOBAL_FIXTURE(wiping);
 
-// A private scalar, stored so that this copy is not found.
+// A private scalar, stored masked so that the scan of memory does not find this copy.
 class masked_scalar {
 public:
     explicit masked_scalar(const crypto::private_key& key)
@@ -38,7 +38,7 @@ public:
             byte ^= mask;
     }
 
-    // How often it is in this process's memory, as encoded in DER.
+    // Number of copies of the DER-encoded scalar in the memory of this process.
     int count_in_memory() const
     {
         int count = 0;
@@ -87,7 +87,7 @@ struct fixture {
         std::ofstream(directory / name, std::ios::binary) << content;
     }
 
-    // What the command says; its exit code must be 0.
+    // Returns the output of the command; it must exit with 0.
     std::string run(const std::string& command) const
     {
         const std::string output = (directory / "output").string();
@@ -113,7 +113,7 @@ struct fixture {
         return crypto::order_chain(all, key.fingerprint()).value();
     }
 
-    // Writes client.p12 for a fresh key.
+    // Writes client.p12 for a newly generated key.
     crypto::private_key export_key(key_type type) const
     {
         auto key = crypto::private_key::generate(type).value();
@@ -156,7 +156,7 @@ BOOST_DATA_TEST_CASE_F(fixture, keytool_reads_it, boost::unit_test::data::xrange
     BOOST_TEST(text.find("CN=Test Root") != std::string::npos);
 }
 
-#ifndef __SANITIZE_ADDRESS__  // which keeps what is freed, and whose own memory is too large to look through
+#ifndef __SANITIZE_ADDRESS__  // ASan keeps freed memory, and its own is too large to scan
 BOOST_AUTO_TEST_CASE(no_private_scalar_stays_in_memory)
 {
     std::vector<masked_scalar> scalars;
@@ -193,7 +193,7 @@ BOOST_DATA_TEST_CASE_F(fixture, recognises_its_own, boost::unit_test::data::xran
     shorter.rest.pop_back();
     BOOST_TEST(!crypto::is_pkcs12_of(made.view(), pass, key, shorter));
     BOOST_TEST(!crypto::is_pkcs12_of(made.view(), pass, other, chain));
-    BOOST_TEST(!crypto::is_pkcs12_of(made.view(), pass, key, chain_for(key)));  // renewed for the same key
+    BOOST_TEST(!crypto::is_pkcs12_of(made.view(), pass, key, chain_for(key)));  // renewed with the same key
     BOOST_TEST(!crypto::is_pkcs12_of(made.view(), crypto::secret("another"), key, chain));
     BOOST_TEST(!crypto::is_pkcs12_of(made.view(), crypto::secret(), key, chain));
     BOOST_TEST(!crypto::is_pkcs12_of("", pass, key, chain));

@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_CASE(holds_what_it_was_given)
 
 BOOST_AUTO_TEST_CASE(leaves_nothing_in_the_string_it_took)
 {
-    std::string shorter = "opensesame";  // short enough to live inside the string itself
+    std::string shorter = "opensesame";  // short enough for the small-string buffer
     const char* const bytes = shorter.data();
     const crypto::secret taken(std::move(shorter));
     BOOST_TEST(taken.view() == "opensesame");

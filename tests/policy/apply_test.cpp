@@ -4,7 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-// The only code that changes a record: what each event changes, and what it leaves.
+// apply() is the only code that changes a record: what each event changes, and what it leaves alone.
 
 namespace {
 
@@ -39,7 +39,7 @@ BOOST_AUTO_TEST_CASE(a_new_generation_answers_what_was_asked_for)
     BOOST_TEST((user.find("bbbbbbbb") && !user.rotate_asked_at && user.retire_now && user.held.empty()));
     BOOST_TEST((user.creations == std::vector<policy::instant>{now - 1h, now}));
     BOOST_TEST(user.deploy_reason == "rotation_asked");
-    // --retire-now was about that one
+    // --retire-now applied to the previous rotation only
     user = after(user, event::created{{.id = "cccccccc"}, policy::reason::rotation_due});
     BOOST_TEST(!user.retire_now);
 }
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(what_ends)
     BOOST_TEST((after(after(w.have(), event::unwanted{}), event::wanted_again{}) == w.have()));
 }
 
-// A record may have changed before an answer arrives: nothing is made up for a generation that is not there.
+// A record may change before an answer arrives: an event for an unknown generation is ignored.
 BOOST_AUTO_TEST_CASE(an_unknown_generation_changes_nothing)
 {
     policy_world w;
@@ -203,7 +203,7 @@ BOOST_AUTO_TEST_CASE(the_line_of_an_event)
     const event::failed failed{.of = policy::attempt::hooks, .what = hook_failed()};
     BOOST_TEST(line(failed) == "hooks_failed||logs/web: hook failed");
     w.have() = after(w.have(), failed);
-    BOOST_TEST(line(failed) == "");  // only repeated
+    BOOST_TEST(line(failed) == "");  // only repeated, so not shown again
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -76,7 +76,7 @@ BOOST_AUTO_TEST_CASE(ten_attempts_fit_into_what_is_left_of_the_certificate)
     BOOST_TEST((wait(retry::never, 24h) == 1h));
     BOOST_TEST((wait(retry::never, 20s) == 5s));
     BOOST_TEST((wait(retry::later, 20h) == 5s));
-    BOOST_TEST((wait(retry::never, -1h) == 1h));  // it has expired: no reason to hammer
+    BOOST_TEST((wait(retry::never, -1h) == 1h));  // already expired: no reason to retry faster
 }
 
 BOOST_AUTO_TEST_CASE(a_changed_entry_starts_anew_and_acts_at_once)
@@ -86,7 +86,7 @@ BOOST_AUTO_TEST_CASE(a_changed_entry_starts_anew_and_acts_at_once)
     BOOST_TEST((policy::not_before(memory, "entry", now) == now + 15s));
     BOOST_TEST((policy::not_before(memory, "changed", now) == std::nullopt));
     BOOST_TEST((policy::not_before(std::nullopt, "entry", now) == std::nullopt));
-    // the clock was set back: nobody waits for a time that was never going to come
+    // after the clock is set back, do not wait for a time that lies too far ahead
     BOOST_TEST((policy::not_before(memory, "entry", now - 24h) == std::nullopt));
     BOOST_TEST(policy::remember(memory, failing(), "changed", std::nullopt, now).count == 1);
 }
@@ -109,7 +109,7 @@ BOOST_AUTO_TEST_CASE(a_person_who_waits_sees_three_attempts)
     BOOST_TEST(!policy::is_granting(granting));
 }
 
-// Applies what the pass came to; true when there was anything.
+// Applies the conclusions of a pass; returns whether there were any.
 bool settle(policy::stored_user& user, const policy::decision& view)
 {
     const auto events = policy::conclusions(user, view);

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-// One row or more for every rule: a world, and the step that comes out of it.
+// At least one row per rule: a world and the step that plan derives from it.
 
 namespace {
 
@@ -36,7 +36,7 @@ void check(const std::vector<row>& rows)
     }
 }
 
-// Everything of one user's wishes that a certificate is made from.
+// Changes every setting of a user that goes into its certificate.
 void want_otherwise(policy_world& w)
 {
     w.want().contact = "other@example.com";
@@ -744,7 +744,7 @@ BOOST_AUTO_TEST_CASE(what_rollback_put_back_stays)
     });
 }
 
-// Each world breaks two rules: the one that stands first in the chain decides.
+// Each world breaks two rules: the first one in the chain decides.
 BOOST_AUTO_TEST_CASE(the_order_of_the_rules)
 {
     check({

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-// What is cleared up beside a user's own step, and what never is.
+// What is cleaned up alongside a user's own step, and what never is.
 
 namespace {
 

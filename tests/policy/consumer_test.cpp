@@ -33,7 +33,7 @@ struct row {
     unit_facts before;
     unit_facts after;
     bool restarted;
-    const char* wrong;  // how the sentence begins; empty: served
+    const char* wrong;  // start of the sentence; empty: certificate is served
 };
 
 std::ostream& operator<<(std::ostream& out, const row& r)

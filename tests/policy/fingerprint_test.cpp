@@ -37,7 +37,7 @@ BOOST_AUTO_TEST_CASE(every_member_of_a_user_and_its_exposure_counts)
     };
     with_each_change(user, "user", check);
     with_each_change(exposure, "exposure", check);
-    // which user it is says its name; others of the exposure are their own entries
+    // the name identifies the user; the other users of the exposure have entries of their own
     BOOST_TEST(same == (std::set<std::string>{"exposure.name", "exposure.users"}),
                boost::test_tools::per_element());
 }

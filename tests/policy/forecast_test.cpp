@@ -8,7 +8,7 @@
 
 #include <algorithm>
 
-// The coming year, from the decisions of plan and apply alone.
+// The forecast for a year, derived from plan and apply alone.
 
 namespace {
 
@@ -26,7 +26,7 @@ policy::forecast_result forecast(const policy_world& w, policy::duration time = 
     return policy::forecast(w.desired, w.stored, w.now, w.now + time);
 }
 
-// "rotate web 42, retire web 43": action, user, day.
+// "rotate web 42, retire web 43": action, user, days from now.
 std::string told(const policy_world& w, policy::duration time = year)
 {
     std::string text;
@@ -46,7 +46,7 @@ policy::forecast_entry first(const policy_world& w, forecast_action action)
 
 BOOST_AUTO_TEST_SUITE(forecast_of_the_policy)
 
-// 90 days from ten days ago on: due between 29.7 days (a third) and 4.5 days of spread before its end.
+// 90 days, issued ten days ago: due between 29.7 days (a third) and 4.5 days of spread before expiry.
 BOOST_AUTO_TEST_CASE(rotations_and_retirements)
 {
     policy_world w;
@@ -63,13 +63,13 @@ BOOST_AUTO_TEST_CASE(rotations_and_retirements)
     BOOST_TEST((all[1].at == due + 24h));
     BOOST_TEST(all[1].sentence == "logs-orion-web-aaaaaaaa was replaced at " + std::string("2027-03-") +
                                       all[1].sentence.substr(all[1].sentence.size() - 12));
-    // and so on, each from the certificate before it
+    // each later rotation starts from the certificate before it
     for (std::size_t i = 2; i < all.size(); ++i) {
         BOOST_TEST(word_of(all[i].action) == (i % 2 ? "retire" : "rotate"));
         BOOST_TEST((all[i].at - all[i - 2].at >= days(90) * 62 / 100));
         BOOST_TEST((all[i].at - all[i - 2].at <= days(90) * 68 / 100));
     }
-    // nothing of it is drawn
+    // deterministic: nothing is random
     BOOST_TEST((forecast(w).entries == all));
     BOOST_TEST((forecast(w, 30 * 24h).entries.empty()));
 }
@@ -103,7 +103,7 @@ BOOST_AUTO_TEST_CASE(one_row_of_each_kind)
     struct row {
         const char* name;
         void (*change)(policy_world&);
-        const char* told;  // of 40 days
+        const char* told;  // expected entries for the next 40 days
     };
     const row rows[] = {
         {"new user", [](policy_world& w) { w.want(); }, "create web 0"},
@@ -249,11 +249,11 @@ BOOST_AUTO_TEST_CASE(what_a_picture_begins_with)
         BOOST_TEST((e.name.user.empty() || e.name.user == "new"));
 }
 
-// The lifetime that the platform gave last goes on.
+// The forecast assumes the lifetime that the platform granted last.
 BOOST_AUTO_TEST_CASE(lifetime)
 {
     policy_world w;
-    w.in_use("web").certificate->expiration_date = w.now + days(5);  // 15 days in all
+    w.in_use("web").certificate->expiration_date = w.now + days(5);  // 15 days in total
     const auto all = forecast(w).entries;
     const auto rotations = std::ranges::count(all, forecast_action::rotate, &policy::forecast_entry::action);
     BOOST_TEST(rotations >= 34);
@@ -263,7 +263,7 @@ BOOST_AUTO_TEST_CASE(lifetime)
     fresh.want();
     BOOST_TEST(told(fresh, days(200)) == "create web 0");
     const auto later = forecast(fresh, days(300)).entries;
-    BOOST_TEST(later.size() == 3U);  // a year: due after 226 to 245 days
+    BOOST_TEST(later.size() == 3U);  // one-year certificates, due after 226 to 245 days
 }
 
 BOOST_AUTO_TEST_CASE(a_thousand_users_of_short_lives_end)

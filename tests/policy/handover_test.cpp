@@ -4,7 +4,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-// How a host's users come and go: import, decommission.
+// How users come under management on a host and leave it: import and decommission.
 
 namespace {
 
@@ -16,7 +16,7 @@ BOOST_AUTO_TEST_SUITE(handover)
 
 // ---- import
 
-// A user that a person made: no marker, and other words than the file's.
+// A user created by hand: no marker, and settings that differ from the file.
 policy::generation& imported(policy_world& w, bool kept)
 {
     auto& g = w.in_use();

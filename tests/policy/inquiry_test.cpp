@@ -7,7 +7,7 @@
 #include <functional>
 #include <set>
 
-// What a pass asks the platform: its own users by id, or the list.
+// What a pass reads from the platform: its own users by id, or the whole list.
 
 namespace {
 
@@ -19,7 +19,7 @@ policy::inquiry ask(policy_world& w)
     return policy::inquiry_of(w.desired, w.exposure(), w.stored, w.now);
 }
 
-// One user in use since long, listed a moment ago.
+// One user, in use for a long time and listed just now.
 policy_world quiet()
 {
     policy_world w;
@@ -146,9 +146,9 @@ BOOST_AUTO_TEST_CASE(a_list_that_is_overdue_is_caught_up_within_two_hours_by_pas
         auto w = quiet();
         w.stored.owner = "web-" + std::to_string(host);
         w.known().listed_at = w.now - 30h;
-        BOOST_TEST(ask(w).list);  // a single run: now or never
+        BOOST_TEST(ask(w).list);  // a one-shot run lists at once
         const auto start = w.now;
-        auto pass = start + policy::duration(host % 120);  // all hosts are started within two minutes
+        auto pass = start + policy::duration(host % 120);  // all hosts start within two minutes
         const auto listed = [&] {
             w.now = pass;
             return policy::inquiry_of(w.desired, w.exposure(), w.stored, w.now, 15min).list;
@@ -172,7 +172,7 @@ BOOST_AUTO_TEST_CASE(turns_of_schedules_whose_periods_divide_each_other_coincide
     }
 }
 
-// What was not asked for is not absent.
+// A user that was not queried is not absent.
 BOOST_AUTO_TEST_CASE(silence_of_a_partial_observation_is_no_absence)
 {
     policy_world w;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Breaks policy on purpose, one line at a time, and checks that the model test notices each.
+"""Applies one-line mutations to policy and checks that the model test catches each of them.
 
-    tests/policy/mutants.py           builds and runs them all, in a scratch copy (cmake, ninja; ccache where there
-                                      is one); the unbroken code must be green, each mutant red
-    tests/policy/mutants.py 4 7       these alone
-    tests/policy/mutants.py --check   only that every mutant still has its line
+    tests/policy/mutants.py           builds and runs them all in a scratch copy (cmake, ninja, and ccache if
+                                      installed); the unmodified code must pass, each mutant must fail
+    tests/policy/mutants.py 4 7       only these
+    tests/policy/mutants.py --check   only checks that the line of every mutant still exists
 """
 
 import argparse
@@ -19,7 +19,7 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 STEPS = "1000000"
 
-# Name, a piece of policy/*.cpp that stands there once (blanks and line ends do not count), and what replaces it.
+# Name, a piece of policy/*.cpp that occurs exactly once (whitespace is ignored), and its replacement.
 MUTANTS = [
     ("resend-at-once: a POST without an answer is repeated before the settle time",
      "if (!f.seen || f.seen->looked_at < settled || !f.seen->is_complete())", "if (!f.seen)"),
@@ -56,8 +56,8 @@ target_include_directories(model-test PRIVATE ${CMAKE_SOURCE_DIR})
 
 
 def places(root, piece):
-    """(file, match) wherever the piece stands, however it is wrapped."""
-    # clang-format breaks lines between tokens: blanks may stand, or not, between any two of them
+    """Returns (file, match) for each occurrence of the piece, however it is wrapped."""
+    # clang-format breaks lines between tokens, so whitespace between tokens is optional
     pattern = re.compile(r"\s*".join(re.escape(token) for token in re.findall(r"\w+|[^\w\s]", piece)))
     return [(path, found) for path in sorted((root / "policy").glob("*.cpp"))
             for found in pattern.finditer(path.read_text())]
@@ -85,7 +85,7 @@ def copy(scratch):
 
 
 def run(scratch):
-    """The model test's exit status and its last line."""
+    """Builds, runs the model test and returns its exit status and last line."""
     subprocess.run(["cmake", "--build", "build", "-j2"], cwd=scratch, check=True, stdout=subprocess.DEVNULL)
     done = subprocess.run(["build/model-test", "--steps", STEPS], cwd=scratch, capture_output=True, text=True)
     lines = [line for line in done.stdout.splitlines() if not line.startswith("replay:")]

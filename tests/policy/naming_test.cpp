@@ -66,7 +66,7 @@ BOOST_AUTO_TEST_CASE(a_description_is_cut_off_while_a_part_of_the_marker_is_left
     BOOST_TEST(policy::is_cut_off(sent.substr(0, sent.size() - 1), sent));
     BOOST_TEST(policy::is_cut_off("SIEM [exposure-agent ", sent));
     BOOST_TEST(!policy::is_cut_off(sent, sent));
-    BOOST_TEST(!policy::is_cut_off("SIEM", sent));  // as after somebody took the marker off
+    BOOST_TEST(!policy::is_cut_off("SIEM", sent));  // as if the marker had been removed
     BOOST_TEST(!policy::is_cut_off("", sent));
     BOOST_TEST(!policy::is_cut_off("mine [exposure-agent ", sent));
 }

@@ -6,7 +6,7 @@
 
 #include <functional>
 
-// Who is told what, and when: a table of cases, and the story of one.
+// Which notifications are sent, and when: a table of cases, and one story from start to end.
 
 namespace {
 
@@ -16,7 +16,7 @@ using policy::notify_state;
 using policy::retry;
 using support::policy_world;
 
-// A world, how its login stands, and what was told of it so far.
+// A world, the state of its login, and the notifications sent so far.
 struct told_world : policy_world {
     told_world()
     {
@@ -33,7 +33,7 @@ struct told_world : policy_world {
         return policy::notifications(facts, memory, now);
     }
 
-    // What is due, and sent: "raised login login, over hook logs/web".
+    // Sends what is due; returns it as "raised login login, over hook logs/web".
     std::string tell()
     {
         const auto decision = decide();

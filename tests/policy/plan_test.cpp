@@ -7,7 +7,7 @@
 
 #include <algorithm>
 
-// What stands in the way of a whole exposure or host, and what a pass may do at most.
+// What blocks a whole exposure or host, and what a single pass may do at most.
 
 namespace {
 
@@ -16,7 +16,7 @@ using policy::word_of;
 using support::policy_world;
 using support::stage;
 
-// One user of every kind of step: nothing yet, READY, damaged, hooks pending, retirement due, not in the
+// One user for each kind of step: not created yet, READY, damaged, hooks pending, retirement due, not in the
 // file.
 void busy(policy_world& w)
 {
@@ -96,10 +96,10 @@ BOOST_AUTO_TEST_CASE(a_wrong_clock_of_one_platform_stops_its_own_exposures_alone
     BOOST_TEST(std::string(policy::word_of(w.plan().exposures.at(1).why)) == "clock_wrong");
     std::swap(w.clock_ahead(), w.observed.clock_ahead[other.base_url]);
     BOOST_TEST(guard(w) == "clock_wrong, blocked");
-    BOOST_TEST(w.steps() == "issue web");  // of the other
+    BOOST_TEST(w.steps() == "issue web");  // of the other exposure
 }
 
-// Where a user lives counts, not what the file names; a platform that has not answered yet is judged by all.
+// The user's own platform counts, not the file; while it has not answered, the clocks of all platforms count.
 BOOST_AUTO_TEST_CASE(a_user_of_a_removed_exposure_goes_by_the_clock_of_its_own_platform)
 {
     policy_world w;
@@ -208,7 +208,7 @@ BOOST_AUTO_TEST_CASE(the_instance)
     BOOST_TEST(guard(w) == "instance_missing, blocked");
     w.exposure().create_instance = true;
 
-    w.known().onboarding_since = w.now - 14s;  // no answer: it is looked for first
+    w.known().onboarding_since = w.now - 14s;  // no response: look for the instance first
     BOOST_TEST(w.steps() == "");
     BOOST_TEST(w.plan().waits_for_platform);
     w.known().onboarding_since = w.now - 15s;
@@ -276,7 +276,7 @@ BOOST_AUTO_TEST_CASE(a_vanished_instance_is_an_incident)
     }
 }
 
-// The file meant another tenant for a while, or the record was lost.
+// The file temporarily named another tenant, or the record was lost.
 BOOST_AUTO_TEST_CASE(an_instance_that_only_its_users_remember_is_no_reason_for_another)
 {
     policy_world w;
@@ -296,7 +296,7 @@ BOOST_AUTO_TEST_CASE(an_instance_that_only_its_users_remember_is_no_reason_for_a
     BOOST_TEST(w.steps() == "onboard");
 }
 
-// What its tenant of today has, or lacks, says nothing of a user in another one.
+// The current tenant's contents say nothing about a user in another tenant.
 BOOST_AUTO_TEST_CASE(a_user_of_another_tenant_is_removed_whatever_todays_is_like)
 {
     policy_world w;

@@ -21,7 +21,7 @@ policy::certificate_facts certificate(duration lifetime, std::string serial = "1
         .serial = std::move(serial), .fingerprint = "f", .not_before = from, .not_after = from + lifetime};
 }
 
-// How long before expiry, the spread included.
+// Time from rotation to expiry, including the spread.
 duration before_expiry(const policy::certificate_facts& c, const lead& l, const std::string& owner = "web-01",
                        const policy::user_name& name = siem)
 {
@@ -69,7 +69,7 @@ BOOST_AUTO_TEST_CASE(the_earlier_end_counts)
     c.expiration_date = c.not_after + 1h;
     BOOST_TEST((policy::rotate_at(c, percent{33}, "web-01", siem).at == whole));
     auto before = whole;
-    for (int days = 364; days > 0; --days) {  // an end that moves forward never puts the rotation off
+    for (int days = 364; days > 0; --days) {  // an earlier end never delays the rotation
         c.expiration_date = from + std::chrono::days(days);
         const auto at = policy::rotate_at(c, percent{33}, "web-01", siem).at;
         BOOST_TEST((at < before));
@@ -77,7 +77,7 @@ BOOST_AUTO_TEST_CASE(the_earlier_end_counts)
     }
     c.expiration_date = from + std::chrono::days(30);
     BOOST_TEST((policy::rotate_at(c, percent{33}, "web-01", siem).at < from + std::chrono::days(21)));
-    c.expiration_date = from - 1h;  // nothing overflows, and it is due
+    c.expiration_date = from - 1h;  // no overflow: due at once
     BOOST_TEST((policy::rotate_at(c, percent{33}, "web-01", siem).at == from));
 }
 

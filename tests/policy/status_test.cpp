@@ -7,7 +7,7 @@
 
 #include <functional>
 
-// What `status` shows, from the disk alone.
+// What `status` prints, from the disk alone.
 
 namespace {
 

@@ -54,11 +54,11 @@ BOOST_AUTO_TEST_CASE(characters)
                 {"\xf0\x9f\x94\x91", U'\U0001f511', 4},
                 {"", 0, 0},
                 {"\x80", 0, 0},
-                {"\xc0\x80", 0, 0},          // longer than it need be
-                {"\xe0\x80\x80", 0, 0},      // the same
-                {"\xed\xa0\x80", 0, 0},      // half of a pair of UTF-16
-                {"\xf4\x90\x80\x80", 0, 0},  // beyond the last one
-                {"\xe2\x82", 0, 0},          // cut off
+                {"\xc0\x80", 0, 0},          // overlong encoding
+                {"\xe0\x80\x80", 0, 0},      // overlong encoding
+                {"\xed\xa0\x80", 0, 0},      // UTF-16 surrogate
+                {"\xf4\x90\x80\x80", 0, 0},  // beyond U+10FFFF
+                {"\xe2\x82", 0, 0},          // truncated
                 {"\xff", 0, 0}};
     for (const auto& [bytes, value, length] : rows) {
         const auto read = policy::decode_utf8(bytes);

@@ -6,7 +6,7 @@
 #include <string>
 #include <type_traits>
 
-// For tests of fingerprints: a described value with one member changed at a time.
+// For fingerprint tests: changes one member of a described value at a time.
 
 namespace support {
 
@@ -37,7 +37,7 @@ void change(T& value)
         static_assert(policy::detail::unknown<T>, "say here how a value of this type is changed");
 }
 
-// Calls `check(name)` once for every single member within `value`, however deep, while that member alone is
+// Calls `check(name)` once for each member of `value`, at any depth, while that member and no other is
 // changed.
 template <class T>
 void with_each_change(T& value, const std::string& name, const std::function<void(const std::string&)>& check)

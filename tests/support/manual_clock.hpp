@@ -13,7 +13,7 @@
 #include <utility>
 #include <vector>
 
-// Time that jumps: a sleep ends when everything else has come to rest and it is the next to end. A thousand
+// Virtual time: once nothing else is left to run, the clock jumps to the end of the next sleep. A thousand
 // sleeps of thirty days take a millisecond. Driven by run_coroutine(context, clock, ...).
 
 namespace support {
@@ -46,14 +46,14 @@ public:
         co_return policy::result<void>();
     }
 
-    // Time passes; a negative step is somebody who sets the wall clock back.
+    // Advances the time; a negative step sets only the wall clock back.
     void step(std::chrono::milliseconds by)
     {
         now_ += by;
         steady_ += std::max(by, std::chrono::milliseconds(0));
     }
 
-    // Every sleep ends now and from now on with errc::stopping.
+    // Ends all sleeps, current and future, with errc::stopping.
     void stop()
     {
         stopped_ = true;
@@ -61,7 +61,7 @@ public:
             bell->set();
     }
 
-    // Jumps to the end of the sleep that ends next; false when nobody sleeps.
+    // Jumps to the end of the next sleep; returns false if nothing sleeps.
     bool advance()
     {
         for (auto& [when, bell] : sleepers_) {
@@ -73,7 +73,7 @@ public:
         return false;
     }
 
-    std::vector<std::chrono::milliseconds> slept;  // in the order of asking
+    std::vector<std::chrono::milliseconds> slept;  // in order of the calls
 
 private:
     using time = std::chrono::sys_time<std::chrono::milliseconds>;

@@ -13,11 +13,11 @@
 #include <string>
 #include <utility>
 
-// An OAuth grant in a world of fakes: a scripted login server, a store in memory, virtual time.
+// An OAuth grant with fakes around it: a scripted login server, a token store in memory, virtual time.
 
 namespace support {
 
-// Keeps the text of the last save; refuses to save on demand.
+// Keeps the text of the last save; can be told to fail a save.
 class memory_token_store final : public platform::token_store {
 public:
     policy::result<std::optional<platform::stored_tokens>> load() override
@@ -60,7 +60,7 @@ public:
     std::function<void()> on_make_room;
 };
 
-// An unsigned token that says who it is for.
+// An unsigned JWT with these claims.
 inline std::string jwt(const std::string& claims)
 {
     return crypto::base64(R"({"alg":"none"})") + "." + crypto::base64(claims) + ".c2lnbmF0dXJl";
@@ -86,7 +86,7 @@ struct oauth_fixture {
         secrets.emplace(process, context.get_executor(), std::move(variables));
     }
 
-    // As after a restart: only what is on disk is left.
+    // Recreates the grant as after a restart: only what was saved is left.
     void make()
     {
         tokens.emplace(platform::oauth_world{http, clock, store, *secrets, context.get_executor(),
@@ -109,7 +109,7 @@ struct oauth_fixture {
                std::to_string(expires_in) + R"(, "refresh_token": ")" + refresh + R"(", "scope": "user"})";
     }
 
-    // Logged in with access token a1 and refresh token r1, obtained now.
+    // Logged in with access token a1 and refresh token r1, both obtained now.
     void given_login(long long expires_in = week)
     {
         expect_post().answer(200, pair_body("a1", "r1", expires_in));

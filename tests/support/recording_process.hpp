@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-// The process port as a script: each run takes the next outcome, exit code 0 without output when none is
+// A scripted process port: each run returns the next outcome, or exit code 0 without output once none are
 // left.
 
 namespace support {

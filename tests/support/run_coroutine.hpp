@@ -13,7 +13,7 @@
 #include <type_traits>
 #include <utility>
 
-// Runs a coroutine to its end on the test's own thread. A test that hangs fails after ten seconds of wall
+// Runs a coroutine to completion on the calling thread. A test that hangs fails after ten seconds of wall
 // time.
 
 namespace support {
@@ -22,7 +22,7 @@ inline constexpr std::chrono::seconds patience{10};
 
 namespace detail {
 
-// Handlers until `done`; with a clock, virtual time moves on whenever nothing else is left to do.
+// Runs handlers until `done`; with a clock, virtual time advances whenever nothing else is left to run.
 inline void drive(boost::asio::io_context& context, manual_clock* clock, const bool& done)
 {
     const auto end = std::chrono::steady_clock::now() + patience;
@@ -69,7 +69,7 @@ T run_coroutine(boost::asio::io_context& context, manual_clock& clock, io::await
     return run_coroutine(context, std::move(work), &clock);
 }
 
-// On an io_context of its own: for what needs no other.
+// Same, on an io_context of its own.
 template <class T>
 T run_coroutine(io::awaitable<T> work)
 {

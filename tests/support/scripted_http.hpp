@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-// The http port as a dialogue: given these answers, these requests were sent.
+// A scripted http port: expected requests and the responses to them.
 //
 //   scripted_http http;
 //   http.expect("GET", "https://les.example.com/api/v1/service-instances").answer(200, R"({"items": []})");
@@ -22,7 +22,7 @@
 
 namespace support {
 
-// What was asked, secrets in the clear so that a test can look at them.
+// A received request, with secrets in plain text so that tests can compare them.
 struct seen_request {
     std::string method;
     std::string url;
@@ -34,8 +34,8 @@ struct seen_request {
 
 class scripted_http final : public io::http {
 public:
-    // One request to come. Steps with the same method and URL are used in the order of their writing; others
-    // may come in any order: look at `requests` where the order matters.
+    // An expected request. Steps with the same method and URL are used in the order they were added; other
+    // requests may come in any order: check `requests` where the order matters.
     class step {
     public:
         step(std::string method, std::string url) : method_(std::move(method)), url_(std::move(url)) {}
@@ -51,13 +51,13 @@ public:
             outcome_ = policy::failure{code, std::move(context), policy::retry::later, std::nullopt};
             return *this;
         }
-        // Looked at as the request comes, before the answer is given.
+        // Called when the request arrives, before the response is sent.
         step& then(std::function<void(const seen_request&)> check)
         {
             check_ = std::move(check);
             return *this;
         }
-        // The answer waits for this.
+        // Delays the response until the event is set.
         step& after(io::async_event& event)
         {
             event_ = &event;
@@ -102,7 +102,7 @@ public:
                                   policy::retry::never, std::nullopt};
     }
 
-    // Steps that no request has used.
+    // Number of steps that no request has consumed.
     std::size_t unused() const
     {
         std::size_t count = 0;
@@ -115,7 +115,7 @@ public:
     std::vector<std::string> unexpected;
 
 private:
-    // The body in two pieces, as a network might deliver it.
+    // Reads the body in two chunks, as from a network.
     static policy::result<io::http_response> consumed(io::http_request request,
                                                       policy::result<io::http_response> outcome)
     {
@@ -131,7 +131,7 @@ private:
         return outcome;
     }
 
-    std::deque<step> script_;  // a deque: a reference to a step survives the next one
+    std::deque<step> script_;  // a deque keeps references to steps valid when more are added
 };
 
 }  // namespace support

@@ -22,13 +22,13 @@
 #include <utility>
 #include <vector>
 
-// A server on loopback whose every word a test decides, each connection on a thread of its own.
+// A loopback server that a test scripts byte by byte, with one thread per connection.
 
 namespace support {
 
 class scripted_server {
 public:
-    // What the script has in hand: one accepted connection. Any call ends quietly once the client has gone.
+    // One accepted connection, as seen by the script. Calls return silently once the client has disconnected.
     class peer {
     public:
         peer(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* tls, int which)
@@ -37,10 +37,10 @@ public:
             if (tls) tls_.emplace(socket_, *tls);
         }
 
-        // Which connection this is, from 0.
+        // Index of this connection, from 0.
         const int number;
 
-        // Head and body of the next request; empty when the client has closed.
+        // Head and body of the next request; empty if the client closed the connection.
         std::string read_request()
         {
             if (!handshake()) return {};
@@ -73,7 +73,7 @@ public:
                   "\r\n" + std::string(more) + "\r\n" + std::string(body));
         }
 
-        // Says nothing until the client gives up.
+        // Sends nothing until the client gives up.
         void hang()
         {
             char byte = 0;
@@ -82,7 +82,7 @@ public:
                 socket_.read_some(boost::asio::buffer(&byte, 1), error);
         }
 
-        // Reads nothing either.
+        // Waits for the client to close, without reading.
         void wait_closed()
         {
             pollfd waiting{socket_.native_handle(), POLLRDHUP, 0};
@@ -92,7 +92,7 @@ public:
         void close_cleanly()
         {
             boost::system::error_code ignored;
-            // Not waiting for the client's close_notify, which may never come.
+            // Do not wait for the client's close_notify: it may never arrive.
             socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_receive, ignored);
             if (tls_) tls_->shutdown(ignored);
             socket_.shutdown(boost::asio::ip::tcp::socket::shutdown_both, ignored);
@@ -107,7 +107,7 @@ public:
             return shaken_;
         }
 
-        // From here on as a TLS server: what a proxy's far end is.
+        // Speaks TLS from here on, as the server behind a proxy.
         void start_tls(boost::asio::ssl::context& tls) { tls_.emplace(socket_, tls); }
 
         std::string server_name()
@@ -182,8 +182,8 @@ private:
             auto& client = peers_.emplace_back(std::move(socket), tls_ ? &*tls_ : nullptr, count_++);
             sessions_.emplace_back([this, &client] {
                 script_(client);
-                // The descriptor itself stays until the end: its number must not serve somebody else
-                // meanwhile.
+                // Keep the descriptor open: its number must not be reused while `client` still refers
+                // to it.
                 ::shutdown(client.socket().native_handle(), SHUT_RDWR);
             });
         }

@@ -19,12 +19,12 @@
 #include <string>
 #include <vector>
 
-// A platform, a disk, hooks and a broker in memory, behind the ports of reconcile: what was asked of them is
-// a list of words to compare with, and every call can be made to fail.
+// Platform, disk, hooks and broker in memory behind the ports of reconcile. Calls are recorded as a list of
+// words to compare with, and each call can be made to fail.
 
 namespace support {
 
-// Calls in the order they came: "list_users", "create_user", "publish logs/siem", "hooks logs/siem" ...
+// Calls in order: "list_users", "create_user", "publish logs/siem", "hooks logs/siem" ...
 class diary {
 public:
     void write(std::string line) { lines_.push_back(std::move(line)); }
@@ -40,12 +40,12 @@ public:
 
     std::vector<policy::remote_instance> instances;
     std::map<std::string, platform::user_detail> users;
-    std::set<std::string> unlisted;     // ids that the list lacks
-    bool cut_off = false;               // the list says that it shows a part
-    std::vector<std::string> requests;  // every csr that was posted
-    std::string misnamed;               // id that the next POST is answered with; empty: the right one
-    int failing = 0;                    // so many users that are made next get the status FAILED
-    // Asked before each call: a failure to answer with, and whether the work is done all the same.
+    std::set<std::string> unlisted;     // ids missing from the list
+    bool cut_off = false;               // the list reports that it is incomplete
+    std::vector<std::string> requests;  // the CSR of every POST
+    std::string misnamed;               // id returned for the next POST; empty: the right one
+    int failing = 0;                    // number of next users created with status FAILED
+    // Called before each call: returns a failure to report, and sets whether the call still takes effect.
     std::function<std::optional<policy::failure>(const std::string& call, bool& done_all_the_same)> trouble;
 
     io::task<std::vector<policy::remote_instance>> list_instances(platform::exposure_address) override
@@ -113,7 +113,7 @@ public:
         return std::nullopt;
     }
 
-    // As if somebody had copied the description of a user of ours.
+    // Copies the description of one of our users, marker included.
     void copy_marker(const std::string& from, const std::string& id)
     {
         const auto key = *crypto::private_key::generate(policy::key_type::ecdsa_p256);
@@ -198,7 +198,7 @@ public:
         for (const auto& name : what.forgotten)
             saved.users.erase(name);
         events.insert(events.end(), what.events.begin(), what.events.end());
-        // keys of generations that no record names
+        // delete keys of generations that no record refers to
         std::erase_if(files, [this](const auto& file) {
             for (const auto& [name, user] : saved.users)
                 for (const auto& g : user.generations)
@@ -237,8 +237,8 @@ class memory_publisher final : public disk::publisher {
 public:
     explicit memory_publisher(diary& d) : diary_(d) {}
 
-    std::map<std::string, std::string> current;  // directory to generation
-    std::vector<std::string> torn;               // publications whose pair did not match
+    std::map<std::string, std::string> current;  // directory -> generation
+    std::vector<std::string> torn;               // publications with mismatched certificate and key
 
     policy::result<std::vector<policy::published_file>> publish(const disk::publication& p) override
     {
@@ -269,8 +269,8 @@ class memory_hooks final : public deploy::hooks {
 public:
     explicit memory_hooks(diary& d) : diary_(d) {}
 
-    int failures = 0;                                // so many runs fail first
-    std::function<io::awaitable<void>()> meanwhile;  // what happens while the next hooks run
+    int failures = 0;                                // number of next runs that fail
+    std::function<io::awaitable<void>()> meanwhile;  // runs during the next hooks
 
     io::task<void> run(deploy::hook_run run) override
     {
@@ -289,8 +289,8 @@ private:
 class memory_broker final : public deploy::broker_verifier {
 public:
     deploy::verify_verdict verdict = deploy::verify_verdict::accepted;
-    std::map<std::string, deploy::verify_verdict> of_generation;  // other than `verdict`
-    int refusals = 0;                                             // so many askings are refused first
+    std::map<std::string, deploy::verify_verdict> of_generation;  // overrides `verdict`
+    int refusals = 0;                                             // number of next checks that are refused
 
     io::task<deploy::verify_answer> ask(deploy::verify_request request) override
     {
@@ -304,7 +304,7 @@ public:
     }
 };
 
-// One exposure "logs" with one user "siem", and everything that a reconciliation touches.
+// One exposure "logs" with one user "siem", and everything that reconcile needs.
 struct small_world {
     small_world()
     {
@@ -327,7 +327,7 @@ struct small_world {
     policy::desired_user& siem() { return desired.exposures.front().users.front(); }
     const policy::stored_user& kept() { return store.saved.users.at({"logs", "siem"}); }
 
-    // A new process over the same disk and platform: loads, reconciles as a person would.
+    // Starts over with the same disk and platform: loads the state and reconciles like a manual run.
     reconcile::report reconcile(reconcile::run_options options = {})
     {
         reconcile::ports ports{clock, platform, store, publisher, hooks, broker, context.get_executor()};

@@ -7,7 +7,7 @@
 
 namespace test_support {
 
-// A directory of one test's own, removed with all that is in it.
+// A directory for one test, removed with all its contents.
 class temporary_directory {
 public:
     temporary_directory()

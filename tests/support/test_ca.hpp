@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-// A certificate authority for tests: real keys, real signatures, made when the test runs.
+// A certificate authority for tests: real keys and signatures, created when the test runs.
 
 namespace test_support {
 
@@ -17,20 +17,20 @@ struct certificate_options {
     std::string common_name = "logs-tenant-user-00000000";
     std::time_t not_before = 1'700'000'000;         // 2023-11-14T22:13:20Z
     std::time_t not_after = 2'000'000'000;          // 2033-05-18T03:33:20Z
-    std::string extended_key_usage = "clientAuth";  // as in openssl.cnf; empty: no such extension
+    std::string extended_key_usage = "clientAuth";  // openssl.cnf syntax; empty: no extension
     std::string serial = "0A3F";                    // hex
 };
 
 class test_ca {
 public:
-    // Signed by itself.
+    // Self-signed.
     explicit test_ca(const std::string& name)
         : key_(crypto::private_key::generate(policy::key_type::ecdsa_p256).value()),
           certificate_(build(name, key_.native(), nullptr, authority_options(name), true))
     {
     }
 
-    // Signed by another authority.
+    // Signed by `parent`.
     test_ca(const std::string& name, const test_ca& parent)
         : key_(crypto::private_key::generate(policy::key_type::ecdsa_p256).value()),
           certificate_(build(name, key_.native(), &parent, authority_options(name), true))
@@ -39,13 +39,13 @@ public:
 
     std::string pem() const { return text_of(certificate_.get()); }
 
-    // A certificate for this public key, as PEM.
+    // Issues a certificate for this public key, as PEM.
     std::string issue(const crypto::private_key& subject, const certificate_options& options = {}) const
     {
         return text_of(build(options.common_name, subject.native(), this, options, false).get());
     }
 
-    // A certificate for the key and the subject of a signing request (DER), as a platform would make it.
+    // Issues a certificate for the key and subject of a CSR (DER), as the platform would.
     std::string sign(const std::string& csr_der, certificate_options options = {}) const
     {
         auto* at = reinterpret_cast<const unsigned char*>(csr_der.data());

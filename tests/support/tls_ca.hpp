@@ -10,7 +10,7 @@
 #include <stdexcept>
 #include <string>
 
-// A certificate authority that lives as long as a test: server certificates with any name and any dates.
+// A CA that exists for one test: issues server certificates with arbitrary names and dates.
 
 namespace support {
 
@@ -28,7 +28,7 @@ public:
 
     std::string pem() const { return pem_of(certificate_.get()); }
 
-    // names: as in openssl.cnf, "DNS:localhost,IP:127.0.0.1"; dates in seconds from now.
+    // names in openssl.cnf syntax: "DNS:localhost,IP:127.0.0.1"; dates in seconds from now.
     server_identity issue(const std::string& names, long not_before = -day, long not_after = day)
     {
         const key server_key(::EVP_EC_gen("P-256"));
@@ -38,7 +38,7 @@ public:
         return {pem_of(issued.get()), text_of(out.get()), serial_};
     }
 
-    // A revocation list, PEM; 0 revokes nothing.
+    // A CRL as PEM; serial 0 revokes nothing.
     std::string crl(long revoked_serial)
     {
         const std::unique_ptr<X509_CRL, decltype(&::X509_CRL_free)> list(::X509_CRL_new(), &::X509_CRL_free);
@@ -76,7 +76,7 @@ private:
     using bio = std::unique_ptr<BIO, release>;
     using time = std::unique_ptr<ASN1_TIME, decltype(&::ASN1_TIME_free)>;
 
-    // Two authorities of one name would be told apart by their signatures only.
+    // A unique name: two CAs with the same name would differ only by their signatures.
     static std::string name()
     {
         static int count = 0;

@@ -9,8 +9,8 @@
 
 #include <functional>
 
-// A small mirror of agent/reconcile: the same effects in the same order, the same records, the real plan. It
-// may be killed before and after every effect. Where execute*.cpp or pass.cpp change, this changes with them.
+// A minimal mirror of agent/reconcile: same effects in the same order, same records, the real plan. It can be
+// killed before and after every effect. Keep it in step with execute*.cpp and pass.cpp of agent/reconcile.
 
 namespace model {
 
@@ -18,13 +18,13 @@ class agent {
 public:
     agent(world& w, laws& l) : w_(w), laws_(l), cloud_(w) {}
 
-    // Loads the disk: after a start, and after every kill.
+    // Loads the disk state: at start and after every kill.
     void start();
 
-    // One pass over every exposure. Gives when to look again.
+    // Runs one pass over all exposures and returns the time of the next one.
     instant pass(policy::plan_options = {});
 
-    // A person's words.
+    // Commands of an operator.
     void rotate(const user_name&, bool retire_now);
     void rollback(const user_name&);
     void forget_backoffs();
@@ -84,11 +84,11 @@ private:
     policy::stored_user& user(const user_name&);
     policy::stored_exposure& exposure_record(const policy::desired_exposure&);
     const policy::generation& generation(const policy::action& a) { return *user(a.name).find(a.generation); }
-    // As reconcile::world does.
+    // Same as reconcile::world.
     outcome record(const user_name&, const std::vector<policy::user_event>&);
     outcome record_exposure(const policy::desired_exposure&, const policy::exposure_event&);
 
-    // An effect that outlives us: we may be killed before and after it, and it may fail.
+    // An effect that outlives the process: it may fail, and the agent may be killed before or after it.
     outcome effect(const char* what, const std::string& of, const std::function<void()>&);
     void point(const char* what, const std::string& of);
     instant now() const { return w_.agent_now(); }
@@ -96,12 +96,12 @@ private:
     world& w_;
     laws& laws_;
     cloud cloud_;
-    policy::desired_state file_;  // as it was read last
+    policy::desired_state file_;  // as last read
     policy::stored_state stored_;
     policy::observed_state observed_;
     policy::plan_result last_;
     bool waits_ = false;
-    std::optional<instant> listed_at_;  // in this pass, and worth remembering
+    std::optional<instant> listed_at_;  // list time of this pass, if it is to be recorded
 };
 
 }  // namespace model

@@ -39,7 +39,7 @@ void world::settle_time()
         }
 }
 
-// What keeps a request from being processed.
+// Faults that keep a request from being processed.
 std::optional<failure> cloud::before_processing(bool safe)
 {
     w_.settle_time();
@@ -65,7 +65,7 @@ std::optional<failure> cloud::before_processing(bool safe)
     return std::nullopt;
 }
 
-// What keeps an answer from reaching us.
+// Faults that keep the response from reaching the agent.
 std::optional<failure> cloud::after_processing()
 {
     if (w_.random.chance(w_.sky.unanswered / 2)) return fail(errc::no_answer, "no answer");
@@ -115,7 +115,7 @@ policy::result<user_list> cloud::list_users(const std::string& place, const std:
     for (auto& u : w_.users) {
         if (u.place != place || u.instance != instance || u.visible_at > w_.now) continue;
         if (list.cut_off && w_.random.chance(500)) {
-            if (is_twin(u)) u.keyless = true;  // a second one that nobody shows cannot be waited for
+            if (is_twin(u)) u.keyless = true;  // a duplicate missing from the list cannot be waited for
             continue;
         }
         list.users.push_back(u.shown);
@@ -165,7 +165,7 @@ cloud_user cloud::make_user(const std::string& place, const std::string& instanc
     if (w_.cut_descriptions_at != 0 && u.shown.description.size() > w_.cut_descriptions_at)
         u.shown.description.resize(w_.cut_descriptions_at);
     u.shown.mark = policy::find_marker(u.shown.description);
-    u.keyless = !u.shown.mark;  // cut off: nobody can tell whose it is once its id is lost
+    u.keyless = !u.shown.mark;  // marker cut off: unidentifiable once its id is lost
     const auto settle = static_cast<int>(w_.desired.reconcile.settle.count());
     u.visible_at = random.chance(sky.lag) ? w_.now + duration(random.below(settle)) : w_.now;
     u.ready_at = w_.now + duration(random.chance(500) ? 0 : random.below(60));
@@ -201,11 +201,11 @@ policy::result<std::string> cloud::create_user(const std::string& place, const s
     const auto& there = w_.instances[place];
     if (there.size() != 1 || there.front().id != instance) return fail(errc::not_found, "404");
 
-    if (w_.random.chance(w_.sky.late)) w_.now += duration(w_.random.below(40));  // it takes its time
+    if (w_.random.chance(w_.sky.late)) w_.now += duration(w_.random.below(40));  // slow processing
     auto user = make_user(place, instance, name, sent, key);
     const auto settle = static_cast<int>(w_.desired.reconcile.settle.count());
     if (w_.random.chance(w_.sky.tardy)) {
-        user.keyless = true;  // who could have waited that long
+        user.keyless = true;  // nothing waits this long
         const auto delay = w_.desired.reconcile.settle + duration(w_.random.below(3000));
         user.visible_at = w_.now + delay;
         w_.late.push_back({w_.now + delay, user});

@@ -4,7 +4,7 @@
 
 #include <functional>
 
-// The platform as the agent meets it: answers, lost answers, lies. Mirrors agent/platform/exposure_api.
+// The platform as the agent sees it: answers, lost and wrong answers. Mirrors agent/platform/exposure_api.
 
 namespace model {
 
@@ -28,16 +28,16 @@ public:
     policy::result<user_list> list_users(const std::string& place, const std::string& instance);
     policy::result<user_detail> read_user(const std::string& place, const std::string& instance,
                                           const std::string& id);
-    // `on_the_wire` is told before the first byte leaves; `certain` whether it certainly made nothing.
+    // Calls `on_the_wire` before sending the first byte; `certain` is set if nothing can have been created.
     policy::result<std::string> create_user(const std::string& place, const std::string& instance,
                                             const user_name&, const policy::submission&,
                                             const std::string& key, const std::function<void()>& on_the_wire);
-    // `at_the_platform` is told of the user that is deleted.
+    // Calls `at_the_platform` with the user being deleted.
     policy::result<void> delete_user(const std::string& place, const std::string& instance,
                                      const std::string& id,
                                      const std::function<void(const cloud_user&)>& at_the_platform);
 
-    std::optional<duration> clock_ahead;  // as the last answer's Date said
+    std::optional<duration> clock_ahead;  // from the Date header of the last response
 
 private:
     std::optional<policy::failure> before_processing(bool safe);

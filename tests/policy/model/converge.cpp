@@ -2,12 +2,12 @@
 
 #include <algorithm>
 
-// I9: once the faults have stopped, and persons have answered what waited for them, everything is in order.
+// I9: once the faults have stopped and operators have resolved what was blocked, everything converges.
 
 namespace model {
 namespace {
 
-// Its mark was changed, or so much of it cut off that nobody can tell.
+// The marker was changed or truncated so far that the owner cannot be determined.
 bool is_nobodys(const cloud_user& u)
 {
     return u.remarked || u.shown.description.find("[exposure-agent ") == std::string::npos;
@@ -20,7 +20,7 @@ void history::clear_sky()
     w_.say("---- the sky clears");
     w_.sky = {};
     w_.clock_ahead = 0s;
-    w_.now += w_.desired.reconcile.settle;  // a step within the settle time would cut it short
+    w_.now += w_.desired.reconcile.settle;  // a clock step within the settle time would shorten it
     w_.settle_time();
     w_.files.cloned = false;
     w_.desired.reconcile.max_deletes = 10;
@@ -34,7 +34,7 @@ void history::clear_sky()
     wake_ = w_.agent_now();
 }
 
-// What a person does who reads what `status` says.
+// Does what an operator would do after reading `status`.
 void history::help()
 {
     bool loss = false;
@@ -45,7 +45,7 @@ void history::help()
         if (record.failure && record.failure->kind != policy::retry::later) reconcile = true;
         const std::string why = record.blocked ? record.blocked->reason : "";
         if (why == "budget_spent" || why == "quarantined") survive([&] { agent_.rotate(name, false); });
-        // whoever put another mark on a user of ours takes it away
+        // the operator deletes users whose marker somebody changed
         const auto refused = [](const auto& memory) {
             return memory && memory->code == policy::errc::refused;
         };
@@ -89,7 +89,7 @@ std::string history::unsettled_user(const policy::desired_exposure& e, const pol
             return "has a user left over: " + u.shown.id;
         }
     }
-    // a certificate of another tenant, put back by a person: nobody looks there any more
+    // an operator rolled back to a certificate in another tenant, which is no longer observed
     const bool elsewhere = place_of(current->where) != place_of(e);
     if (elsewhere && record.held != current->id) return "is in another tenant";
     return ours == 1 || elsewhere ? "" : "uses a user that is not there";
@@ -121,7 +121,7 @@ std::string history::unsettled() const
     return unsettled_leftovers();
 }
 
-// Where everybody stands, for the tail of a broken history.
+// Prints the state of every user at the end of a failed history.
 void history::show_all()
 {
     for (const auto& [name, record] : agent_.memory().users) {

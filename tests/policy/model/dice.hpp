@@ -5,7 +5,7 @@
 
 namespace model {
 
-// splitmix64: the same seed gives the same history on every machine and with every library.
+// splitmix64: a seed gives the same history on every machine and with every standard library.
 class dice {
 public:
     explicit dice(std::uint64_t seed) : state_(seed) {}

@@ -8,7 +8,7 @@
 #include <array>
 #include <cstdio>
 
-// Mirrors agent/reconcile/execute*.cpp and the rollback of agent/service/operations.cpp.
+// Mirrors agent/reconcile/execute*.cpp and the rollback in agent/service/operations.cpp.
 
 namespace model {
 namespace {
@@ -158,7 +158,7 @@ agent::outcome agent::adopt(const action& a)
     return record(a.name, {policy::event::adopted{a.generation, a.remote_id}});
 }
 
-// Its certificate has another key, so it is nobody's to wait for or to delete.
+// Its certificate has a different key: the agent neither waits for it nor deletes it.
 void agent::leave_alone(const std::string& id)
 {
     for (auto& u : w_.users)
@@ -448,7 +448,7 @@ agent::outcome agent::forget_instance(const action& a)
     return record_exposure(*exposure(a.name.exposure), policy::event::instance_forgotten{});
 }
 
-// ---- a person's words: agent/service/operations.cpp
+// ---- operator commands: agent/service/operations.cpp
 
 void agent::rotate(const user_name& name, bool retire_now)
 {
@@ -469,7 +469,7 @@ void agent::rollback(const user_name& name)
     const auto g = *found->second.find(back->generation);
     const auto detail = cloud_.read_user(place_of(g.where), g.where.instance_id, g.remote_id);
     if (!detail) return;
-    w_.deleted_by_us.erase(g.remote_id);  // the platform still shows it: that it goes later is found out then
+    w_.deleted_by_us.erase(g.remote_id);  // still on the platform: a later deletion is detected later
     (void)perform(*back);
 }
 

@@ -12,22 +12,22 @@
 
 namespace model {
 
-// What one history came to.
+// Result of one history.
 struct ending {
-    std::string broken;  // the law that was broken; empty: none
+    std::string broken;  // the invariant that was violated; empty: none
     std::deque<std::string> tail;
     std::uint64_t steps = 0, posts = 0, deletions = 0;
     std::uint64_t kills = 0;
 };
 
-// Plays one history: a random configuration in random weather, then, in good weather, convergence.
+// Plays one history: a random configuration with random faults, then convergence without faults.
 class history {
 public:
     history(std::uint64_t seed, bool loud, bool everything);
     ending play();
 
 private:
-    // ---- storm.cpp: what happens at random
+    // ---- storm.cpp: random events
     void found_configuration();
     void change_weather();
     void something_happens();
@@ -39,7 +39,7 @@ private:
     void pass(policy::plan_options = {});
     void survive(const std::function<void()>&);
 
-    // ---- converge.cpp: what must be true once the faults have stopped
+    // ---- converge.cpp: invariants after the faults have stopped
     void clear_sky();
     void help();
     std::string unsettled() const;

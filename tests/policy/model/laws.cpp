@@ -33,7 +33,7 @@ void laws::check() const
     for (const auto& [directory, pair] : w_.files.links) {
         if (pair.key != pair.certificate.key)
             broken("I1: the published pair in " + directory + " does not match");
-        // A directory that the file named for a moment only, and was killed in, is nobody's any more.
+        // Directory named in the file only briefly, and the agent was killed in between: nobody manages it.
         if (std::ranges::none_of(w_.files.records, [&](const auto& record) {
                 return record.second.entry.directory == directory;
             }))
@@ -97,7 +97,7 @@ void laws::rotated(const user_name& name)
     rotated_[name] = w_.agent_now();
 }
 
-// The first POST of a key makes a user: the budget counts those, since a person said `rotate` last.
+// The first POST of a key creates a user. The budget counts these since the operator last ran `rotate`.
 void laws::check_budget(const user_name& name, instant made)
 {
     if (const auto at = rotated_.find(name); at != rotated_.end() && made <= at->second) return;
@@ -151,7 +151,7 @@ void laws::check_retirement(const policy::action& a, const policy::stored_user& 
     const bool surplus = a.kind == policy::action_kind::retire_surplus && a.remote_id != g->remote_id;
     if (g == current && !surplus) broken("I4: the one in use is retired: " + who);
     const bool at_once = surplus || record.retire_now || !g->published_at || g->missing_since;
-    // counted from its own successor, which need not be the one in use
+    // counted from its own successor, which may not be the one in use
     const auto in_time = [&](const policy::generation& other) {
         const bool after = &other == current || (other.deployed_at && *other.deployed_at >= *g->published_at);
         return &other != g && after && w_.agent_now() >= *other.deployed_at + want->rotation.retire_after;

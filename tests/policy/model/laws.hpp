@@ -4,7 +4,7 @@
 #include "policy/plan.hpp"
 #include "tests/policy/model/world.hpp"
 
-// The invariants of failure-modes 4.0, checked after every effect. They know nothing of how policy decides.
+// The invariants of failure-modes 4.0, checked after every effect, independent of how policy decides.
 
 namespace model {
 
@@ -12,24 +12,24 @@ class laws {
 public:
     explicit laws(world& w) : w_(w) {}
 
-    // After every effect: I1, I2, I5.
+    // Called after every effect: I1, I2, I5.
     void check() const;
-    // Before the first byte of a POST leaves: I2, I3, I5.
+    // Called before the first byte of a POST is sent: I2, I3, I5.
     void on_post(const user_name&, const policy::generation&, const policy::observed_exposure* seen);
     void on_post_result(const policy::generation&, bool certainly_nothing);
-    // The platform deletes: I4, I8.
+    // Called when the platform deletes a user: I4, I8.
     void on_delete(const cloud_user&, const policy::action&, const policy::stored_state& memory,
                    const policy::desired_state& file, const policy::observed_state& seen) const;
-    // A plan: I10, wake_at.
+    // Called with each plan: I10, wake_at.
     void on_plan(const policy::plan_result&, const policy::stored_state& memory, instant now,
                  const policy::desired_state&) const;
-    // Before an instance is asked for: empty is not absent (design 1.5).
+    // Called before an instance is requested: empty is not absent (design 1.5).
     void on_onboard(const policy::stored_exposure&) const;
     void on_publish(const user_name&, const certificate_file&) const;
 
-    // A person said `rotate`: the budget starts anew.
+    // The operator ran `rotate`: the creation budget starts over.
     void rotated(const user_name&);
-    // State was lost or restored: what is counted here was forgotten with it.
+    // State was lost or restored, so what was counted here no longer applies.
     void forget()
     {
         creations_.clear();

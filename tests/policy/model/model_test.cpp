@@ -7,15 +7,15 @@
 #include <cstring>
 #include <string>
 
-// Random histories of the real policy::plan: a platform and a disk in memory, an executor that is killed
-// before and after every effect, lost and late answers, duplicates, lags, lies, deletions and marks by
-// others, edits of the file, lost and restored state, clocks that step, persons who rotate, roll back and
-// accept losses. The invariants I1 to I10 hold after every step; once the faults stop, everything converges.
+// Random histories of the real policy::plan: platform and disk in memory, an executor that is killed before
+// and after every effect, lost and late responses, duplicates, delays, wrong answers, deletions and marker
+// changes by others, edits of the file, lost and restored state, clock steps, and operators who rotate, roll
+// back and accept losses. Invariants I1 to I10 hold after every step; once faults stop, everything converges.
 //
-//   model-test                    1,000,000 steps of histories from seed 1 on
-//   model-test --seed 42          this one history, with its tail when a law is broken
+//   model-test                    1,000,000 steps of histories, starting at seed 1
+//   model-test --seed 42          this history only, with its tail if an invariant is violated
 //   model-test --seed 42 --verbose            ... and every line of it
-//   model-test --seed 42 --steps 100000       histories from seed 42 on
+//   model-test --seed 42 --steps 100000       histories starting at seed 42
 
 namespace {
 

@@ -43,8 +43,8 @@ void agent::start()
     w_.say("the agent starts");
 }
 
-// Killed while the platform took its time with a POST: only the intent says when it was sent, and nobody
-// waits for a user that shows up later than the settle time after that.
+// Killed while the platform was processing a POST: only the intent records when it was sent, and the agent
+// does not wait for a user that appears more than the settle time after that.
 void agent::exempt_slow_creations()
 {
     const auto judge = [&](cloud_user& u) {
@@ -102,7 +102,7 @@ void agent::pass_of(const std::string& name, policy::plan_options options)
     if (listed_at_) (void)record_exposure(*exposure(name), policy::event::users_listed{*listed_at_});
 }
 
-// By id alone. Nothing: something is missing or refused, and the list is asked.
+// Observes by id alone. nullopt if something is missing or refused; the caller then reads the list.
 std::optional<policy::observed_exposure> agent::observe_by_id(const std::string& place,
                                                               const policy::inquiry& asked,
                                                               std::set<std::string>& missing)
@@ -219,7 +219,7 @@ void agent::follow_entries(const std::string& name)
     }
 }
 
-// Exposure-wide steps first, then each user's own, one after the other.
+// Exposure-wide steps first, then the steps of each user in turn.
 void agent::perform_in_order(const std::vector<policy::action>& actions)
 {
     std::map<std::string, std::vector<policy::action>> by_user;

@@ -73,7 +73,7 @@ void history::found_configuration()
     if (random.chance(100)) w_.cursed.insert({"logs", "a"});
 }
 
-// Half of all histories have a few faults often, so that a rare pair of them meets.
+// Half of all histories draw a few frequent faults, so that rare pairs of faults coincide.
 void history::change_weather()
 {
     auto& random = w_.random;
@@ -266,7 +266,7 @@ void history::others_act()
             auto stranger = *u;
             stranger.key.clear();
             stranger.shown.id = w_.new_id('f');
-            if (random.chance(300)) {  // whoever copies a description copies our marker
+            if (random.chance(300)) {  // a copied description carries our marker along
                 stranger.certificate_key = "somebody else's";
                 stranger.ready_at = w_.now;
                 stranger.shown.creation_date = w_.now;
@@ -369,7 +369,7 @@ void history::disk_suffers()
             const auto step =
                 far ? duration(random.below(2'000'000) - 1'000'000) : duration(random.below(500) - 250);
             w_.clock_ahead = w_.clock_ahead == 0s ? step : 0s;
-            w_.now += w_.desired.reconcile.settle;  // a step within the settle time would cut it short
+            w_.now += w_.desired.reconcile.settle;  // a clock step within the settle time would shorten it
             w_.settle_time();
             w_.say("the clock is off by " + std::to_string(w_.clock_ahead.count()) + " s");
             return;

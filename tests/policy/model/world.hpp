@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-// What outlives a crash of the agent: the platform, the disk, the time, and how badly everything behaves.
+// What survives a crash of the agent: platform, disk and time, and how likely each fault is.
 
 namespace model {
 
@@ -22,7 +22,7 @@ using policy::instant;
 using policy::user_name;
 using namespace std::chrono_literals;
 
-// A law was broken: the history ends here.
+// An invariant was violated: the history ends here.
 struct broken_law : std::runtime_error {
     using std::runtime_error::runtime_error;
 };
@@ -30,33 +30,33 @@ struct broken_law : std::runtime_error {
 // The agent was killed between two effects.
 struct killed {};
 
-// Chances in a thousand of what may go wrong with each request, write, hook and proof.
+// Probability of each fault, in thousandths, per request, write, hook and probe.
 struct weather {
-    int unsent = 0;       // a request does not leave this host
-    int unanswered = 0;   // ... is lost, before or after it was processed
-    int unavailable = 0;  // ... gets a 5xx, before or after it was processed
+    int unsent = 0;       // a request never leaves this host
+    int unanswered = 0;   // ... is lost before or after processing
+    int unavailable = 0;  // ... gets a 5xx before or after processing
     int refused = 0;      // ... gets a 4xx
     int nonsense = 0;     // ... gets HTML with 200
-    int idless = 0;       // a POST is answered without an id
-    int misnamed = 0;     // ... or with another user's
-    int doubled = 0;      // a POST makes two users
-    int late = 0;         // a POST is processed later
+    int idless = 0;       // a POST response lacks the id
+    int misnamed = 0;     // ... or has the id of another user
+    int doubled = 0;      // a POST creates two users
+    int late = 0;         // a POST is processed late
     int tardy = 0;        // ... and later than the settle time
-    int lag = 0;          // a new user shows up late
+    int lag = 0;          // a new user appears late
     int slow = 0;         // READY takes hours
     int never = 0;        // READY never comes
-    int misfit = 0;       // the certificate carries another key, or has expired
-    int empty = 0;        // READY, but without a certificate, for good
+    int misfit = 0;       // the certificate has another key or has expired
+    int empty = 0;        // READY, but never with a certificate
     int early = 0;        // the certificate is not valid yet
-    int cut = 0;          // the list is cut off
-    int lies = 0;         // a single read says 404 of a user that is there
+    int cut = 0;          // the list is truncated
+    int lies = 0;         // a single read returns 404 for an existing user
     int full = 0;         // the disk is full
-    int unsynced = 0;     // a write reports an error although it was done
+    int unsynced = 0;     // a write reports an error although it succeeded
     int hook = 0;         // a hook fails
     int broker_refuses = 0;
     int broker_down = 0;
     int kill = 0;       // before or after each effect
-    int meanwhile = 0;  // the world moves on between two effects
+    int meanwhile = 0;  // the world changes between two effects
 };
 
 struct cloud_user {
@@ -65,15 +65,15 @@ struct cloud_user {
     std::string instance;
     std::string key;  // fingerprint of the CSR; empty: not made by the agent
     std::string common_name;
-    user_name name;  // of the agent's user
+    user_name name;  // the agent's name for it
     instant visible_at;
     instant ready_at;
-    std::optional<instant> gone_at;  // its deletion is on its way
-    std::string certificate_key;     // what the certificate is for; empty: it has none
+    std::optional<instant> gone_at;  // when its pending deletion takes effect
+    std::string certificate_key;     // key of the certificate; empty: no certificate
     policy::certificate_facts certificate;
-    bool remarked = false;  // somebody changed its mark: it is left alone
+    bool remarked = false;  // somebody changed its marker: left alone
     bool keyless =
-        false;  // an incident beyond our reach took its key, or made it unknown: exempt from I2 and I9
+        false;  // an event beyond the agent's control took its key or made it unknown: exempt from I2 and I9
 };
 
 struct cloud_instance {
@@ -82,7 +82,7 @@ struct cloud_instance {
 };
 
 struct certificate_file {
-    std::string key;  // the public key in it
+    std::string key;  // its public key
     policy::certificate_facts facts;
     std::string remote_id;
 };
@@ -94,7 +94,7 @@ struct published_pair {
     bool damaged = false;
 };
 
-// The state directory and the published directories: what was written survives.
+// State directory and published directories: whatever was written survives.
 struct disk {
     std::map<user_name, policy::stored_user> records;
     std::map<std::string, policy::stored_exposure> exposures;
@@ -124,7 +124,7 @@ struct world {
         std::string id(1, kind);
         return id += std::to_string(++serial);
     }
-    // Late users arrive, deleted ones go, others become READY.
+    // Late users appear, pending deletions take effect, other users become READY.
     void settle_time();
 
     dice random;
@@ -139,8 +139,8 @@ struct world {
     std::vector<late_post> late;
     std::map<std::string, int> made;                   // users by key
     std::map<std::string, std::string> deleted_by_us;  // remote id -> word of the action
-    std::set<user_name> cursed;                        // the platform refuses them for ever
-    std::size_t cut_descriptions_at = 0;               // 0: whole
+    std::set<user_name> cursed;                        // the platform always refuses these
+    std::size_t cut_descriptions_at = 0;               // 0: not truncated
     int serial = 0;
     std::uint64_t posts = 0, deletions = 0, steps = 0;
 
