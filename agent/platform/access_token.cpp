@@ -14,11 +14,11 @@ namespace {
 using namespace std::chrono_literals;
 using origin = policy::secret_source::origin;
 
-constexpr auto command_pause = 5s;              // after a run of the command before the next one
-constexpr policy::duration command_lead = 60s;  // before the end of its token it is run again
+constexpr auto command_pause = 5s;              // after a run of the command, before the next one
+constexpr policy::duration command_lead = 60s;  // the command runs again this long before its token expires
 constexpr std::array refused_pauses = {1s, 2s,
-                                       4s};  // between readings while the source gives a refused token
-constexpr auto refused_rest = 15s;           // then nobody waits for the source for that long
+                                       4s};  // between reads while the source returns a refused token
+constexpr auto refused_rest = 15s;           // after these, calls do not wait for the source for this long
 
 }  // namespace
 
@@ -50,7 +50,7 @@ io::task<crypto::secret> external_tokens::after_refusal(crypto::secret refused)
     co_return token_.clone();
 }
 
-// The source may be about to change: a renewal is under way, a file is being replaced.
+// Retries because the source may be about to change: a renewal under way, a file being replaced.
 io::task<void> external_tokens::read_until_it_differs(std::string refused)
 {
     const bool known = refused == refused_ && clock_.steady() < ask_again_at_;
@@ -60,7 +60,7 @@ io::task<void> external_tokens::read_until_it_differs(std::string refused)
         const auto pause = each + each * share_ / 100;
         if (done && fingerprint_of(token_) != refused) co_return done;
         if (known || source_.from == origin::environment) break;
-        // out of time: what was refused is the answer, not that we were asked to stop
+        // out of time: return the refused token rather than the cancellation
         if (auto slept = co_await clock_.sleep_for(pause); !slept) break;
         done = co_await read_once();
     }
@@ -79,7 +79,7 @@ io::awaitable<bool> external_tokens::is_stale()
     co_return mark&& mark != mark_;
 }
 
-// A command is not run for every call.
+// Limits how often the command runs: not for every call.
 bool external_tokens::may_read() const
 {
     return source_.from != origin::command || !read_ended_ || clock_.steady() - *read_ended_ >= command_pause;
@@ -96,7 +96,7 @@ io::task<void> external_tokens::read()
 io::task<void> external_tokens::read_once()
 {
     read_at_ = clock_.now();
-    const auto mark = co_await reader_.mark_of(source_);  // before the reading: a later change is read again
+    const auto mark = co_await reader_.mark_of(source_);  // before the read: a later change is read again
     auto token = co_await reader_.read(source_, "identity.access_token", token_.clone());
     read_ended_ = clock_.steady();
     mark_ = mark;

@@ -14,8 +14,8 @@
 #include <string>
 #include <string_view>
 
-// Port: where bearer tokens come from (our OAuth grant, an external source, or a running daemon), and how the
-// login stands.
+// Port: where bearer tokens come from (our OAuth grant, an external source or a running daemon),
+// and the state of the login.
 
 namespace platform {
 
@@ -23,32 +23,32 @@ class access_tokens {
 public:
     virtual ~access_tokens() = default;
 
-    // The access token to use now; refreshed ahead of its expiry. errc::login_required, client_refused,
-    // token_source, or what the refresh met.
+    // Returns the current access token, refreshed ahead of its expiry. errc::login_required,
+    // client_refused, token_source, or the error of the refresh.
     virtual io::task<crypto::secret> current() = 0;
 
-    // `refused` was answered with 401: one refresh is shared by all that wait, and the new token is given.
-    // A token newer than `refused` is given at once.
+    // `refused` got a 401: all callers share one refresh and get the new token. If the current token
+    // is already newer than `refused`, it is returned without a refresh.
     virtual io::task<crypto::secret> after_refusal(crypto::secret refused) = 0;
 
-    // The platform has served a call with this token.
+    // Reports that the platform served a call with this token.
     virtual void accepted(const crypto::secret&) {}
 };
 
 enum class login_state { ok, required, external };
-BOOST_DESCRIBE_ENUM(login_state, ok, required, external)  // the words of `status` and `token`
+BOOST_DESCRIBE_ENUM(login_state, ok, required, external)  // as printed by `status` and `token`
 
-// How the login stands, without any token.
+// State of the login; contains no token.
 struct login_status {
     login_state state = login_state::required;
-    bool attention = false;  // something is wrong that time alone may not heal; `sentence` says what
-    bool unsaved = false;    // the state directory lacks the tokens
-    std::string sentence;    // what is wrong and what to do; empty: all is well
-    std::string subject;     // whom the tokens name, for people; empty: unknown
+    bool attention = false;  // something is wrong that may not resolve itself; `sentence` says what
+    bool unsaved = false;    // the tokens are not in the state directory yet
+    std::string sentence;    // what is wrong and what to do; empty if all is well
+    std::string subject;     // whom the tokens identify, for display; empty if unknown
     std::optional<policy::instant> access_token_expires_at;
     std::optional<policy::instant> last_refresh_at;
-    std::optional<policy::instant> failing_since;  // refreshing fails
-    std::optional<policy::instant> published_at;   // identity.publish
+    std::optional<policy::instant> failing_since;  // when refreshes began to fail
+    std::optional<policy::instant> published_at;   // when identity.publish last succeeded
     long long publish_failures = 0;
 
     bool operator==(const login_status&) const = default;
@@ -59,16 +59,16 @@ struct login_status {
 // after a 401, with back-off while the source still gives the refused token. All that wait share one reading.
 class external_tokens final : public access_tokens {
 public:
-    // The reader and the clock outlive this. The owner spreads the readings after a refusal: all readers of
-    // one store meet it at the same moment.
+    // The reader and the clock must outlive this object. `owner` spreads the reads after a refusal,
+    // because all hosts that read the same store are refused at the same moment.
     external_tokens(policy::secret_source, secret_reader&, io::clock&, std::string_view owner = {});
 
     io::task<crypto::secret> current() override;
 
-    // The source's token, even when it is still the refused one: the call is repeated once all the same.
+    // Returns the source's token even if it is still the refused one: the call is repeated once regardless.
     io::task<crypto::secret> after_refusal(crypto::secret refused) override;
 
-    // Expiry as the token itself says, if it does and has been read.
+    // The expiry is the token's own claim; unset if it has none or has not been read.
     login_status status() const;
 
 private:
@@ -88,10 +88,10 @@ private:
     std::optional<std::chrono::steady_clock::time_point> read_ended_;
     std::optional<policy::instant> read_at_;
     std::optional<policy::instant> expires_at_;
-    std::optional<policy::failure> failure_;  // of the last reading
-    std::string refused_;                     // fingerprint of the token that the source gave on and on
+    std::optional<policy::failure> failure_;  // of the last read
+    std::string refused_;                     // fingerprint of a refused token that the source keeps giving
     std::chrono::steady_clock::time_point ask_again_at_;
-    int share_;  // of a pause that this owner waits in addition, in percent
+    int share_;  // percent added to each pause, fixed per owner
 };
 
 }  // namespace platform

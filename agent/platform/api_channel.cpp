@@ -16,21 +16,21 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds first_interval = 1s;
 constexpr std::chrono::milliseconds longest_interval = 10s;
 constexpr std::chrono::milliseconds longest_turn =
-    60s;  // whoever would wait longer is told when to come back
-// A POST is sent soon after its intent was stored, or not at all: settle times count from there.
+    60s;  // a longer wait fails, with the time to retry
+// A POST is sent soon after its intent is stored or not at all: settle times count from the intent.
 constexpr std::chrono::milliseconds longest_post_turn = 10s;
-constexpr int good_run = 3;    // answers after which the interval halves
-constexpr int most_turns = 4;  // of one request that is answered 429
+constexpr int good_run = 3;    // good answers before the interval halves
+constexpr int most_turns = 4;  // of one request that keeps getting 429
 
 crypto::secret bearer(const crypto::secret& token)
 {
     std::string value;
-    value.reserve(token.view().size() + 7);  // at once: growing would leave a copy behind
+    value.reserve(token.view().size() + 7);  // reallocation would leave a copy of the token behind
     value.append("Bearer ").append(token.view());
     return crypto::secret(std::move(value));
 }
 
-// What a refusal of the API is usually about. Groups, and with them roles, are received at log-on
+// Adds the usual cause of a refusal. Groups, and with them roles, are received at login
 // (platform-api section 1.3).
 policy::failure with_advice(policy::failure failed)
 {
@@ -66,7 +66,7 @@ io::task<io::http_response> api_channel::send(api_call call, unsigned* status)
         auto newer = co_await tokens_.after_refusal(token->clone());
         if (!newer) co_return policy::with_context(call.what, newer.error());
         token = std::move(newer);
-        // no time is left to try again: then the refusal is the answer
+        // if no time is left to try again, report the refusal
         auto again = co_await exchange_in_turn(call, *token);
         if (again || again.error().code != policy::errc::stopping) answer = std::move(again);
     }
@@ -130,7 +130,7 @@ io::task<io::http_response> api_channel::exchange_in_turn(const api_call& call, 
         if (!answer || answer->status != 429 || n == most_turns) co_return answer;
         const auto left = std::chrono::floor<std::chrono::milliseconds>(until - clock_.steady());
         turn = co_await wait_for_turn(host, left);
-        // no time is left to try again: then the refusal is the answer
+        // if no time is left to try again, report the refusal
         if (!turn) co_return answer;
     }
 }

@@ -47,7 +47,7 @@ std::string_view trimmed(std::string_view text)
     return text.substr(first, text.find_last_not_of(around) - first + 1);
 }
 
-// The query of an address, a query with or without its "?", or nothing.
+// The query of a URL, or of a query with or without its "?"; empty if the text is neither.
 std::string_view query_in(std::string_view text)
 {
     text = text.substr(0, text.find('#'));
@@ -86,13 +86,13 @@ policy::failure reported(std::string_view error, std::string_view description)
             .kind = policy::retry::never};
 }
 
-constexpr auto patience = std::chrono::minutes(10);  // of the person at the identity provider
+constexpr auto patience = std::chrono::minutes(10);  // for the person at the identity provider
 constexpr auto request_time = std::chrono::seconds(10);
 constexpr const char* page =
     "<!doctype html><title>exposure-agent</title><p>Done. You can close this page and go back to the "
     "terminal.</p>\n";
 
-// The target, with its query, of a request that answers the login with this state.
+// Whether a request with this target (path and query) answers the login with this state.
 bool answers(std::string_view target, std::string_view state)
 {
     const auto fields = fields_of(query_in(target));
@@ -209,7 +209,7 @@ policy::result<std::string> listen_for_redirect(const std::string& redirect_url,
     if (ec) return cannot_listen(ec);
 
     std::string target;
-    // Each connection by itself: browsers open one ahead of need and leave it silent.
+    // Connections are served concurrently: browsers open one ahead of need and send nothing on it.
     const auto found = [&](const std::exception_ptr&, std::string answer) {
         if (answer.empty()) return;
         target = std::move(answer);

@@ -31,7 +31,7 @@ std::optional<bool> flag_of(const json::object& object, const char* key)
     return std::nullopt;
 }
 
-// What the words of phase and state say: nothing for one that may still change.
+// Success or failure by the value of phase or state; none while the request may still change.
 std::optional<bool> success_by(std::string_view word)
 {
     if (word == "SUCCESSFUL") return true;
@@ -146,7 +146,7 @@ policy::result<std::string> completed(std::string_view request_template, std::st
     return json::serialize(request);
 }
 
-// ---- values of a form: the extraction rule of platform-api section 2.2, to the letter
+// ---- form values: exactly the extraction rule of platform-api section 2.2
 
 namespace {
 
@@ -156,7 +156,7 @@ const json::array* array_of(const json::object& object, std::string_view key)
     return value == nullptr ? nullptr : value->if_array();
 }
 
-// The first entry of the list whose text under `key` is `wanted`.
+// The first entry of the list whose member `key` is the text `wanted`.
 const json::object* first_with(const json::array* list, std::string_view key, std::string_view wanted)
 {
     if (list == nullptr) return nullptr;
@@ -170,7 +170,7 @@ const json::object* first_with(const json::array* list, std::string_view key, st
 struct found_value {
     crypto::secret text;
     std::string type;
-    std::string why;  // not empty: there is no value, a sentence
+    std::string why;  // if not empty, why there is no value (a sentence)
 };
 
 found_value no_value(std::string why)
@@ -178,7 +178,7 @@ found_value no_value(std::string why)
     return {.text = {}, .type = {}, .why = std::move(why)};
 }
 
-// What the platform calls the type, else what JSON calls it.
+// The type as the platform names it, else the JSON type.
 std::string type_of(const json::object& outer, const json::value& value)
 {
     if (auto named = text_of(outer, "type"); !named.empty()) return named;
@@ -237,7 +237,7 @@ namespace {
 
 constexpr const char* consumer = "/catalog-service/api/consumer";
 
-// A path of literal and escaped segments; empty when one of the ids is.
+// A path of literal and escaped segments; empty if one of the ids is empty.
 std::string path_of(const std::string& head, std::string_view id, const std::string& middle,
                     std::string_view second, const std::string& tail)
 {
@@ -260,7 +260,7 @@ policy::failure empty_id(const std::string& what)
     return {.code = errc::usage, .context = what + ": an id is empty", .kind = policy::retry::never};
 }
 
-// Whether the submission was processed is open.
+// Whether it is unknown if the submission was processed.
 bool outcome_unknown(const policy::failure& failure)
 {
     return failure.code == errc::no_answer || failure.code == errc::bad_answer ||

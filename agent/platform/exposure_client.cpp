@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t id_length = 200;
 
-// Ids become segments of paths: one that could name another path is none.
+// Ids become path segments, so one that could name another path is unusable.
 bool usable_id(std::string_view id)
 {
     if (id.empty() || id.size() > id_length || id == "." || id == "..") return false;
@@ -45,7 +45,7 @@ std::optional<policy::business_group> read_group(const json::object& object)
     return group;
 }
 
-// Which names the group has in what the platform shows, be its values null.
+// Which field names the platform uses for the group, even if their values are null.
 policy::group_fields fields_of(const json::object& object)
 {
     const auto any = [&](std::initializer_list<std::string_view> keys) {
@@ -79,7 +79,7 @@ struct read_instant {
     bool unreadable = false;
 };
 
-// An instant of the year 1970 or before is how some platforms write "not set".
+// Some platforms write "not set" as a date in 1970 or earlier.
 read_instant read_date(const json::object& object, std::string_view key)
 {
     const auto text = text_of(object, key);
@@ -130,7 +130,7 @@ void add_group(json::object& body, policy::group_fields fields, const policy::bu
     body[space ? "spaceName" : "businessGroupName"] = group.name;
 }
 
-// {base_url}/api/v1/tenants/{tenant}/instances[/...]. An empty id would name the collection: a bug of ours.
+// {base_url}/api/v1/tenants/{tenant}/instances[/...]. An empty id would address the collection: our own bug.
 std::string url_of(const exposure_address& exposure, std::initializer_list<std::string_view> segments)
 {
     std::string url = exposure.base_url + "/api/v1/tenants/" + io::escaped(exposure.tenant) + "/instances";
@@ -153,7 +153,7 @@ bool mentions_group(std::string_view sentence)
     return lower.find("group") != std::string::npos || lower.find("space") != std::string::npos;
 }
 
-// Where the id that the platform asks for is to be found.
+// Says where to find the id that the platform asks for.
 policy::failure with_group_advice(policy::failure failed, const exposure_address& exposure)
 {
     failed.context += "; if it asks for the id of a business group, set business_group: {id, name} for " +
@@ -334,7 +334,7 @@ io::task<created> exposure_client::create(api_call call, exposure_address exposu
                                                                  : policy::group_fields::space;
         call.body = body(other);
         auto second = co_await channel_.send(call, &status);
-        // refused again: the first refusal is about the names that the reference gives the variant
+        // refused again: report the first refusal, which is about the names that the reference documents
         if (second || !(status == 400 || status == 422)) {
             answer = std::move(second);
             fields = other;

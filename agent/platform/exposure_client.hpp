@@ -10,9 +10,9 @@
 #include <string_view>
 #include <vector>
 
-// Port: the event exposure self-service API of one exposure (platform-api section 4.4), one function a call.
-// Answers are read tolerantly (contract section 3), requests are exact. Every call carries the access token
-// and, after a 401, is repeated once with a refreshed one.
+// Port: the event exposure self-service API of one exposure (platform-api section 4.4), one
+// function per call. Responses are parsed tolerantly (contract section 3), requests are exact.
+// Every call carries the access token and is repeated once with a refreshed one after a 401.
 
 namespace platform {
 
@@ -23,16 +23,16 @@ struct exposure_address {
     std::string tenant;
 };
 
-// The business group of a POST, and the names of its members. auto_: the variant's own names, and after a
-// clean 400 or 422 the other ones, once.
+// The business group of a POST, and which field names to use for it. auto_: the variant's own
+// names and, after a clean 400 or 422, the other ones once.
 struct group_choice {
     policy::business_group group;
     policy::group_fields fields = policy::group_fields::auto_;
 };
 
 struct created {
-    std::string id;                                             // empty: accepted without naming it
-    policy::group_fields fields = policy::group_fields::auto_;  // the names that were accepted
+    std::string id;                                             // empty if the answer does not contain it
+    policy::group_fields fields = policy::group_fields::auto_;  // the field names that were accepted
 };
 
 struct list_end {
@@ -42,39 +42,39 @@ struct list_end {
 
 struct user_detail {
     policy::remote_user user;
-    std::string certificate;  // as sent; empty while there is none
+    std::string certificate;  // as received; empty while there is none
 };
 
 class exposure_api {
 public:
     virtual ~exposure_api() = default;
 
-    // What the list shows, one user after the other: it may be longer than what should be kept in memory.
-    // Without a good end it says nothing.
+    // Receives the users one by one, because the list may not fit in memory. They mean nothing
+    // unless the call succeeds.
     using user_handler = std::function<void(policy::remote_user)>;
 
     virtual io::task<std::vector<policy::remote_instance>> list_instances(exposure_address) = 0;
 
-    // errc::not_found when there is no such instance.
+    // errc::not_found if the instance does not exist.
     virtual io::task<policy::remote_instance> read_instance(exposure_address, std::string instance_id) = 0;
 
     virtual io::task<created> create_instance(exposure_address, group_choice) = 0;
 
     virtual io::task<list_end> list_users(exposure_address, std::string instance_id, user_handler) = 0;
 
-    // csr: base64 as it is sent. errc::no_answer, bad_answer and unavailable leave open whether a user was
-    // created.
+    // csr: base64 as sent. errc::no_answer, bad_answer and unavailable leave open whether the user
+    // was created.
     virtual io::task<created> create_user(exposure_address, std::string instance_id, policy::submission,
                                           group_choice, std::string csr) = 0;
 
-    // errc::not_found when there is no such user.
+    // errc::not_found if the user does not exist.
     virtual io::task<user_detail> read_user(exposure_address, std::string instance_id,
                                             std::string user_id) = 0;
 
-    // This host's clock minus the platform's, by the Date of its last answer; nullopt before the first.
+    // Our clock minus the platform's, from the Date header of its last response; nullopt before the first.
     virtual std::optional<policy::duration> clock_ahead(const exposure_address&) const = 0;
 
-    // Success also when it was gone already. Only a later read tells the truth.
+    // Also succeeds if the user was already gone. Only a later read proves the deletion.
     virtual io::task<void> delete_user(exposure_address, std::string instance_id, std::string user_id) = 0;
 };
 
@@ -83,7 +83,7 @@ public:
 
 class exposure_client final : public exposure_api {
 public:
-    explicit exposure_client(api_channel& channel) : channel_(channel) {}  // which outlives this
+    explicit exposure_client(api_channel& channel) : channel_(channel) {}  // must outlive this object
 
     io::task<std::vector<policy::remote_instance>> list_instances(exposure_address) override;
     io::task<policy::remote_instance> read_instance(exposure_address, std::string instance_id) override;
@@ -96,21 +96,21 @@ public:
     std::optional<policy::duration> clock_ahead(const exposure_address&) const override;
 
 private:
-    // A POST whose body depends on the names of the group's members.
+    // A POST whose body depends on the field names of the group.
     io::task<created> create(api_call, exposure_address, group_choice,
                              std::function<std::string(policy::group_fields)> body);
 
     api_channel& channel_;
 };
 
-// Readers are tolerant: every known spelling of a field, unknown fields ignored, missing ones empty. What
-// they do not believe is errc::bad_answer; its sentence goes on from "the answer of HOST: ".
+// Readers are tolerant: they accept every known spelling of a field, ignore unknown fields and leave
+// missing ones empty. What they reject is errc::bad_answer; its message continues "the answer of HOST: ".
 
 // Every instance must have an id.
 [[nodiscard]] policy::result<std::vector<policy::remote_instance>> read_instances(std::string_view body);
 [[nodiscard]] policy::result<policy::remote_instance> read_instance(std::string_view body);
 
-// A list of users, piece by piece. An entry without a usable id is left out, and the list counts as cut off.
+// Parses a list of users in chunks. An entry without a usable id is left out, and the list counts as cut off.
 class user_list_reader {
 public:
     explicit user_list_reader(exposure_api::user_handler each);
@@ -127,16 +127,16 @@ private:
 
 [[nodiscard]] policy::result<user_detail> read_user(std::string_view body);
 
-// The id in the answer to a POST; empty when there is none, whatever the answer is.
+// The id in the response to a POST; empty if there is none, whatever the response is.
 std::string read_created_id(std::string_view body);
 
-// A Link header (RFC 8288) with a relation "next": the list may be cut off.
+// Whether a Link header (RFC 8288) has a relation "next": the list may be cut off.
 bool names_next_page(std::string_view link_header);
 
-// The names that a variant uses unless something else is known.
+// The field names that a variant uses unless others are known.
 policy::group_fields own_fields(policy::variant) noexcept;
 
-// Bodies of the POSTs, exactly the fields of the reference. The id of a group is left out when it is empty.
+// Bodies of the POSTs, with exactly the fields of the reference. An empty group id is omitted.
 std::string instance_body(policy::group_fields, const policy::business_group&);
 std::string user_body(policy::group_fields, const policy::submission&, const policy::business_group&,
                       std::string_view csr);

@@ -17,16 +17,16 @@ namespace {
 
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
-// As a person writes it: no exponent, no trailing zeros.
+// In plain decimal notation: no exponent, no trailing zeros.
 std::string number_text(double value)
 {
-    std::array<char, 400> digits;  // the largest double has 309 in front of the point
+    std::array<char, 400> digits;  // the largest double has 309 digits before the point
     const auto end = std::to_chars(digits.begin(), digits.end(), value, std::chars_format::fixed).ptr;
     return std::string(digits.begin(), end);
 }
 
-// ---- signs of paging: not in the reference (platform-api section 8), so any of them means that a list may
-// be cut off, and that what it lacks is not taken for absent
+// ---- signs of paging: not in the reference (platform-api section 8), so any of them means that
+// a list may be cut off, and that an element missing from it is not known to be absent
 
 constexpr std::array next_keys = {
     "next",     "nextPage",    "next_page", "nextPageToken", "next_page_token", "nextCursor",
@@ -64,7 +64,7 @@ bool shows_more_here(const json::object& object, std::size_t items)
            (last != nullptr && last->is_bool() && !last->get_bool());
 }
 
-// In the list's object, or in the object in it that describes the page.
+// Looks at the list's own object, then at the member that describes the page.
 bool shows_more(const json::object& list, std::size_t items)
 {
     if (shows_more_here(list, items)) return true;
@@ -76,7 +76,7 @@ bool shows_more(const json::object& list, std::size_t items)
 
 // ---- parsing within limits
 
-// Collects the events of one value, counted before it is built.
+// Builds one value from parser events, checking the limits first.
 class value_builder {
 public:
     value_builder(std::size_t values, std::size_t bytes, json::storage_ptr storage)
@@ -103,7 +103,7 @@ public:
         ++open_;
         return room(0, error);
     }
-    // True when the value is whole.
+    // The value is complete once inside() is false.
     void end_object(std::size_t members)
     {
         close([&] { stack_.push_object(members); });
@@ -139,7 +139,7 @@ private:
     std::size_t open_ = 0;
 };
 
-// What every handler of json::basic_parser has to say of sizes: the limits are value_builder's.
+// The size limits that every handler of json::basic_parser declares; value_builder enforces the real ones.
 struct handler_base {
     static constexpr std::size_t max_object_size = json::object::max_size();
     static constexpr std::size_t max_array_size = std::size_t(-1);
@@ -186,8 +186,8 @@ struct document_handler : handler_base {
     value_builder built;
 };
 
-// A list: every element of it, and every other member of the object around it, is built, handed on and
-// forgotten.
+// A list: each element, and each other member of the object around it, is built, handed on and
+// dropped.
 class list_handler : public handler_base {
 public:
     explicit list_handler(list_reader::element_handler each)
@@ -289,7 +289,7 @@ private:
         key_.clear();
         return true;
     }
-    // A value that is no container, at a place where none is collected.
+    // A scalar where no value is being collected.
     bool lone(json::error_code& error)
     {
         if (place_ == place::items)
@@ -312,7 +312,7 @@ private:
         return true;
     }
 
-    // An element, or a member beside the items.
+    // An element, or a member beside the items, is complete.
     bool complete(json::error_code& error)
     {
         auto value = built_.take();
@@ -359,7 +359,7 @@ policy::failure not_json(char first, const json::error_code& error)
     return unexpected_answer("it is not JSON (" + error.message() + ")");
 }
 
-// The first character that is no blank; 0: there is none.
+// The first character that is not blank; 0 if there is none.
 char first_of(std::string_view text)
 {
     const auto first = text.find_first_not_of(" \t\r\n");
@@ -416,7 +416,7 @@ public:
     policy::result<void> write(std::string_view piece, bool more)
     {
         if (failed_) return *failed_;
-        if (start_.size() < byte_order_mark.size()) {  // a mark may come byte by byte
+        if (start_.size() < byte_order_mark.size()) {  // a byte order mark may arrive byte by byte
             start_.append(piece);
             if (more && start_.size() < byte_order_mark.size()) return {};
             piece = start_;

@@ -14,36 +14,36 @@
 #include <string>
 #include <string_view>
 
-// Foreign JSON, read without trusting its shape or its size.
-// Failures are errc::bad_answer; their sentences go on from "the answer of HOST: ".
+// Foreign JSON, parsed without trusting its shape or its size.
+// Failures are errc::bad_answer; their messages continue "the answer of HOST: ".
 
 namespace platform {
 
-// What a document may cost: counted while it is read, before anything is built from it.
+// Limits of a document, counted while it is parsed, before anything is built from it.
 inline constexpr std::size_t document_values = 100'000;
-inline constexpr std::size_t element_values_limit = 1'000;  // of one element of a list
+inline constexpr std::size_t element_values_limit = 1'000;  // per list element
 inline constexpr std::size_t element_bytes = 64 << 10;
 inline constexpr std::size_t json_depth = 32;
 
-// Refused: HTML pages, cut texts, more than document_values values, nesting below json_depth.
+// Rejects HTML pages, truncated text, more than document_values values and nesting deeper than json_depth.
 [[nodiscard]] policy::result<boost::json::value> parse_json(std::string_view text,
                                                             boost::json::storage_ptr = {});
 
-// The same, and it is an object.
+// The same for a document that must be an object.
 [[nodiscard]] policy::result<boost::json::object> parse_object(std::string_view text,
                                                                boost::json::storage_ptr = {});
 
-// A member as text, a number as its digits; empty when it is missing, null or something else.
+// A member as text, a number as its digits; empty if it is missing, null or of another type.
 std::string text_of(const boost::json::object&, std::string_view key);
 
-// A member that is an object; nullptr otherwise.
+// A member that is an object, else nullptr.
 const boost::json::object* object_of(const boost::json::object&, std::string_view key);
 
 policy::failure unexpected_answer(std::string context);  // errc::bad_answer
 
-// Reads a list as its bytes arrive: {"items": [objects]}, or the array alone. Each element is handed on and
-// forgotten, so that a list of any length costs one element. `{}` and items of null are empty lists; every
-// other document without items, and a list with an element that is no object, is no list.
+// Parses a list as its bytes arrive: {"items": [objects]}, or a bare array. Each element is handed on
+// and dropped, so that memory use does not grow with the list. `{}` and null items are empty lists;
+// any other document without items, and a list with an element that is not an object, is rejected.
 class list_reader {
 public:
     using element_handler = std::function<policy::result<void>(const boost::json::object&)>;
@@ -58,7 +58,7 @@ public:
         std::size_t elements = 0;
         bool shows_more = false;  // a next page or cursor, or a total above the number of elements
     };
-    // Only now is the list known to be whole: without it, what was handed on means nothing.
+    // The list is complete only if this succeeds; otherwise the elements handed on mean nothing.
     policy::result<summary> finish();
 
 private:
@@ -66,10 +66,10 @@ private:
     std::unique_ptr<parser> parser_;
 };
 
-// Memory for JSON that holds tokens: overwritten before it is given back.
+// Memory for JSON that holds tokens: overwritten before it is freed.
 class wiping_storage final : public boost::json::memory_resource {
 private:
-    // JSON asks for no alignment beyond the one that every allocation has.
+    // Boost.JSON needs no alignment beyond the default of operator new.
     void* do_allocate(std::size_t size, std::size_t) override { return ::operator new(size); }
 
     void do_deallocate(void* memory, std::size_t size, std::size_t) override

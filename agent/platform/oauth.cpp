@@ -20,11 +20,11 @@ using policy::failure;
 using policy::instant;
 using policy::retry;
 
-constexpr std::array save_pauses = {1s, 3s};  // between three tries to save an answer
-constexpr auto save_pause = 5s;               // later tries, at most this often
-constexpr duration first_pause = 5s;          // after a refresh that failed; doubles
+constexpr std::array save_pauses = {1s, 3s};  // between three attempts to save a response
+constexpr auto save_pause = 5s;               // between later attempts, at least
+constexpr duration first_pause = 5s;          // after a failed refresh; doubles
 constexpr duration secret_poll = 30s;         // and its secret's source is read again
-constexpr duration pending_life = 10min;      // of a login that was begun
+constexpr duration pending_life = 10min;      // of a login that was started
 constexpr duration session_warning = 24h;     // before the end of a session that refreshes do not extend
 constexpr int unknown_twice = 2;
 constexpr const char* remedy = ". Run: exposure-agent login";
@@ -127,7 +127,7 @@ io::task<std::optional<instant>> oauth_tokens::refresh_due_at()
     co_return due;
 }
 
-// The wall clock, which never goes back: what is due stays due when somebody sets it.
+// The wall clock, but never going backwards: what is due stays due when the clock is set back.
 instant oauth_tokens::now() const
 {
     const auto passed = std::chrono::floor<duration>(world_.clock.steady() - anchor_steady_);
@@ -145,7 +145,7 @@ bool oauth_tokens::usable(const token_pair& tokens) const
     return !tokens.access_token.empty() && (!tokens.expires_at || now() < *tokens.expires_at);
 }
 
-// The access token; the one before it while the platform does not know the new one yet.
+// The access token, or the previous one while the platform does not accept the new one yet.
 std::optional<crypto::secret> oauth_tokens::best_access() const
 {
     if (current_usable()) return record_.tokens.access_token.clone();
@@ -160,7 +160,7 @@ io::task<void> oauth_tokens::load()
 {
     if (loaded_) co_return policy::result<void>();
     auto text = co_await io::offload(world_.pool, [this] { return world_.store.load(); });
-    if (loaded_) co_return policy::result<void>();  // another call was faster
+    if (loaded_) co_return policy::result<void>();  // a concurrent call loaded it
     if (!text) co_return text.error();
     if (*text) {
         auto record = read_tokens((*text)->text.view());
@@ -176,7 +176,7 @@ io::task<void> oauth_tokens::load()
     co_return policy::result<void>();
 }
 
-// A login replaces a record that cannot be read; one that a newer version wrote is left alone.
+// A login replaces an unreadable record, but not one that a newer version wrote.
 io::task<void> oauth_tokens::load_or_start_over()
 {
     auto loaded = co_await load();
@@ -185,7 +185,7 @@ io::task<void> oauth_tokens::load_or_start_over()
     co_return policy::result<void>();
 }
 
-// Only under the lock: a later state must not be overtaken by an earlier one.
+// Called with the lock held, so that an earlier state never overwrites a later one.
 io::task<void> oauth_tokens::save()
 {
     const auto text = write_tokens(record_);
@@ -200,7 +200,7 @@ io::task<void> oauth_tokens::save()
     co_return saved;
 }
 
-// Nothing single-use is sent whose answer the disk could not keep.
+// Nothing single-use is sent unless the disk has room for the response.
 io::task<void> oauth_tokens::save_before_sending()
 {
     auto room = co_await io::offload(world_.pool, [this] { return world_.store.make_room(); });
@@ -208,7 +208,7 @@ io::task<void> oauth_tokens::save_before_sending()
     co_return co_await save();
 }
 
-// Saves with patience. What the disk refuses stays in memory, and flush_pending() tries on.
+// Saves with retries. What the disk refuses stays in memory for flush_pending().
 io::awaitable<void> oauth_tokens::keep()
 {
     auto saved = co_await save();
@@ -219,7 +219,7 @@ io::awaitable<void> oauth_tokens::keep()
     }
 }
 
-// Writes down that the pair has worked, which ends the one before, and what could not be written.
+// Saves what could not be written, and drops the previous pair once the new one has worked.
 io::awaitable<void> oauth_tokens::flush_pending()
 {
     const auto untidy = [this] {
@@ -241,8 +241,8 @@ io::task<void> oauth_tokens::flush()
 
 // The refresh (failure-modes S2).
 
-// One refresh for all that want one; it runs to its end even when nobody waits any more. What keeps one of
-// the schedule's from being sent does not bind a person who has joined it.
+// One refresh for all callers; it completes even if nobody waits for it any more. A person who
+// joined a scheduled refresh that was held back gets one of their own.
 io::task<void> oauth_tokens::refresh(asked_by who)
 {
     const auto sent = refreshes_sent_;
@@ -275,8 +275,8 @@ void oauth_tokens::remember_form(const std::string& client, const exchange_outco
         record_.form_encoded_client = outcome.form_encoded ? client : std::string();
 }
 
-// A new token that is refused at once may not have reached every server yet, or clocks differ: the refresh
-// after it waits until it is half a minute old.
+// A new token that is refused at once may not have reached every server yet, or clocks differ:
+// the next refresh waits until the token is half a minute old.
 io::task<void> oauth_tokens::wait_for_age()
 {
     const auto age = world_.clock.now() - record_.tokens.obtained_at;
@@ -296,7 +296,7 @@ io::task<void> oauth_tokens::refresh_alone(asked_by who)
 {
     if (auto waited = co_await wait_for_age(); !waited) co_return waited.error();
     const auto turn = co_await lock_.acquire();
-    const auto settings = settings_;  // an edit meanwhile never sends these tokens to another address
+    const auto settings = settings_;  // an edit meanwhile must not send these tokens to another address
     if (!wants_refresh(who)) co_return policy::result<void>();  // a login came first
     if (record_.tokens.refresh_token.empty()) co_return login_required();
     if (copied_) co_return no_tokens_of_another_machine();
@@ -349,7 +349,7 @@ bool oauth_tokens::wants_refresh(asked_by who) const
     return who == asked_by::person && (open_attempts(record_) > 0 || record_.trouble != login_trouble::none);
 }
 
-// Why the refresh token is not sent now.
+// Why the refresh token must not be sent now; none if it may be.
 std::optional<failure> oauth_tokens::obstacle(asked_by who, const policy::identity_settings& settings,
                                               const std::string& client) const
 {
@@ -370,8 +370,8 @@ std::optional<failure> oauth_tokens::obstacle(asked_by who, const policy::identi
     return last_failure_.value_or(failure{.code = errc::no_answer, .context = record_.failing_text});
 }
 
-// Sends the refresh token, once more after an answer that got lost. Each sending is on disk before it
-// happens.
+// Sends the refresh token, and once more if the response was lost. Each attempt is on disk
+// before it is made.
 io::awaitable<exchange_outcome> oauth_tokens::present(policy::identity_settings settings,
                                                       client_credentials client, crypto::secret refresh_token)
 {
@@ -413,7 +413,7 @@ io::awaitable<exchange_outcome> oauth_tokens::present(policy::identity_settings 
     }
 }
 
-// What a refresh that was not granted means from now on.
+// Records what a refresh that was not granted means from now on.
 failure oauth_tokens::note_failure(exchange_outcome outcome, const std::string& client)
 {
     auto why = std::move(outcome.failure);
@@ -583,7 +583,7 @@ io::task<void> oauth_tokens::settle_login(policy::identity_settings settings, to
     const bool other =
         !answer.subject.empty() && !record_.subject.empty() && answer.subject != record_.subject;
     if (other && !force) {
-        co_await save();  // what was sent is spent all the same
+        co_await save();  // the secret is spent either way
         const auto name = [](const std::string& user, const std::string& subject) {
             return redact(user.empty() ? subject : user);
         };
@@ -599,7 +599,7 @@ io::task<void> oauth_tokens::settle_login(policy::identity_settings settings, to
     record_.pending.reset();
     adopt(settings, std::move(answer), std::move(next), std::nullopt);
     record_.last_refresh_at.reset();
-    copied_ = false;  // this grant is this machine's own
+    copied_ = false;  // this grant belongs to this machine
     co_await keep();
     io::crash_point("login.answer.saved");
     if (unsaved_)
@@ -624,9 +624,9 @@ io::task<void> oauth_tokens::logout(turn_begins begin)
     co_return co_await save();
 }
 
-// How it stands.
+// Status.
 
-// No access token works, and none can be had without a person.
+// No access token works, and only a person can get one.
 bool oauth_tokens::over() const
 {
     if (record_.trouble != login_trouble::none || refresh_token_spent(record_)) return true;
@@ -689,7 +689,7 @@ io::task<std::vector<policy::forecast_entry>> oauth_tokens::forecast(instant unt
     co_return only;
 }
 
-// What is wrong with a login that is not over; empty: nothing.
+// What is wrong with a login that still works; empty if nothing is.
 std::string oauth_tokens::trouble_sentence() const
 {
     const auto& tokens = record_.tokens;

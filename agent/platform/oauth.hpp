@@ -17,76 +17,76 @@
 #include <string_view>
 #include <vector>
 
-// The whole life of our OAuth grant: login, refresh, and how it stands.
+// The whole life of our OAuth grant: login, refresh and status.
 
 namespace platform {
 
-// What oauth_tokens works with; all of it outlives it.
+// What oauth_tokens depends on; all of it must outlive the object.
 struct oauth_world {
     io::http& http;
     io::clock& clock;
     token_store& store;
     secret_reader& secrets;
-    boost::asio::any_io_executor executor;  // of the loop
-    boost::asio::any_io_executor pool;      // for the store
+    boost::asio::any_io_executor executor;  // of the event loop
+    boost::asio::any_io_executor pool;      // for the store's blocking calls
 };
 
-// Our OAuth grant, kept alive (failure-modes S1, S2; design 1.7). What is about to be sent is on disk before
-// it is sent, an answer before its first use. One object in one process does this for a state directory; it
-// outlives the io_context's run.
+// Keeps our OAuth grant alive (failure-modes S1, S2; design 1.7). A secret is recorded on disk
+// before it is sent, and a response before its first use. There is one such object in one
+// process per state directory; it must outlive the run of the io_context.
 class oauth_tokens final : public access_tokens {
 public:
-    // owner: of the agent; spreads the heartbeat.
+    // owner: the agent's; spreads the heartbeat.
     oauth_tokens(oauth_world, policy::identity_settings, std::string owner);
 
     io::task<crypto::secret> current() override;
     io::task<crypto::secret> after_refusal(crypto::secret refused) override;
     void accepted(const crypto::secret&) override;
 
-    // For the loop: refreshes when it is due, by expiry or by heartbeat, and writes what could not be
-    // written. A person's word also skips back-offs.
+    // For the event loop: refreshes when due, by expiry or heartbeat, and writes what could not be
+    // written before. A request by a person also skips backoff.
     enum class asked_by { schedule, person };
     io::task<void> refresh_if_due(asked_by = asked_by::schedule);
 
-    // When refresh_if_due has something to do; none: nothing before a login, a change or a person's word.
+    // When refresh_if_due has something to do; none: not before a login, a change or a request by a person.
     io::task<std::optional<policy::instant>> refresh_due_at();
 
-    // What is asked once the turn of an operation has come; a failure ends it before anything has changed.
+    // Called once an operation's turn has come; a failure ends the operation before anything has changed.
     using turn_begins = std::function<policy::result<void>()>;
 
-    // Remembers what a code that comes within ten minutes is redeemed with.
+    // Stores what is needed to redeem a code that arrives within ten minutes.
     io::task<void> begin_login(crypto::secret verifier, std::string state);
 
-    // Exchanges the code and keeps the tokens. The code is sent once, whatever happens. A state that came
-    // back with the code must be the one of begin_login(). errc::refused: the code is used or expired,
-    // belongs to another login, or the tokens name another person than before and `force` was not given. Not
-    // to be cancelled: it is bounded by itself.
+    // Redeems the code and keeps the tokens. The code is sent only once, whatever happens. A state
+    // that came back with the code must be the one given to begin_login(). errc::refused: the code
+    // is used or expired or belongs to another login, or the tokens name another person than before
+    // and `force` is false. Must not be cancelled: it has its own time limit.
     io::task<void> login_with_code(crypto::secret code, bool force, std::string state = {}, turn_begins = {});
 
-    // Starts from a refresh token that somebody else obtained. A token that was sent before is not sent again
-    // (known), unless forced. Not to be cancelled either.
+    // Starts from a refresh token obtained elsewhere. One that was sent before is not sent again
+    // (known) unless forced. Must not be cancelled either.
     enum class seed { imported, known };
     io::task<seed> login_with_refresh_token(crypto::secret refresh_token, bool force, turn_begins = {});
 
-    // Forgets the tokens, but not what was spent.
+    // Forgets the tokens, but not which secrets were spent.
     io::task<void> logout(turn_begins = {});
 
-    // Writes tokens that the disk has refused so far: before the program ends, until it is done.
+    // Writes tokens that the disk has refused so far; repeated until it succeeds before the program ends.
     io::task<void> flush();
 
     io::task<login_status> status();
 
-    // What becomes of the login until then.
+    // The refreshes and logins to expect until then.
     io::task<std::vector<policy::forecast_entry>> forecast(policy::instant until);
 
-    // A single-use secret has been sent and its answer is awaited: a stop waits for it.
+    // A single-use secret was sent and its response is pending: shutdown waits for it.
     bool exchanging() const { return sending_; }
 
-    // The access token, if it works and identity.publish has not handed it on yet (always: or has).
+    // The access token, if it works and identity.publish has not published it yet (always: even if it has).
     io::task<std::optional<crypto::secret>> unpublished(bool always);
     io::task<void> note_publication(const crypto::secret& token, bool done);
 
-    // Used from the next exchange on.
+    // Takes effect with the next exchange.
     void configure(policy::identity_settings);
 
 private:
@@ -130,24 +130,24 @@ private:
     std::string owner_;
     io::async_lock lock_;  // one exchange and one save at a time
     io::single_flight<void> flight_;
-    asked_by refreshing_for_ = asked_by::schedule;  // who started the last flight
+    asked_by refreshing_for_ = asked_by::schedule;  // who started the last refresh
     int refreshes_sent_ = 0;
 
     token_record record_;
     bool loaded_ = false;
-    bool copied_ = false;          // another machine's tokens
-    bool sending_ = false;         // a refresh is under way: its outcome is not unknown yet
-    bool access_refused_ = false;  // the current access token was answered 401
-    bool contested_ = false;       // one host refuses the current access token, another one accepts it
-    bool worked_on_disk_ = false;  // record_.worked as it was saved
+    bool copied_ = false;          // the tokens are another machine's
+    bool sending_ = false;         // an exchange is in flight, so its outcome does not count as unknown yet
+    bool access_refused_ = false;  // the current access token got a 401
+    bool contested_ = false;       // one host refuses the current access token, another accepts it
+    bool worked_on_disk_ = false;  // record_.worked as last saved
     std::optional<policy::failure> unsaved_;  // why the state directory lacks what the record holds
     std::chrono::steady_clock::time_point next_save_;
 
-    // Wall and steady time when the tokens came.
+    // Wall and steady time when the tokens arrived.
     policy::instant anchor_;
     std::chrono::steady_clock::time_point anchor_steady_;
 
-    // A refresh that failed is tried again later and later; kept in memory alone.
+    // Backoff after a failed refresh; kept in memory only.
     int failures_ = 0;
     std::optional<policy::failure> last_failure_;
     std::chrono::steady_clock::time_point next_try_;

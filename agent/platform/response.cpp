@@ -16,7 +16,7 @@ namespace platform {
 namespace {
 
 constexpr std::string_view mask = "[hidden]";
-constexpr std::size_t longest_word = 40;  // longer than a UUID; tokens are longer than this
+constexpr std::size_t longest_word = 40;  // longer than a UUID, shorter than a token
 
 bool is_token_character(char c)
 {
@@ -31,7 +31,7 @@ void hide(std::string& text, std::string_view secret)
         text.replace(at, secret.size(), mask);
 }
 
-// The length of a run of token characters, cut words joined as base64 joins them.
+// The length of the run of token characters, base64's included, at the start of the text.
 std::size_t token_length(std::string_view text)
 {
     return static_cast<std::size_t>(std::ranges::find_if_not(text, is_token_character) - text.begin());
@@ -40,7 +40,7 @@ std::size_t token_length(std::string_view text)
 std::string without_tokens(std::string_view text)
 {
     std::string kept;
-    bool credential = false;  // the next word is one, whatever its length
+    bool credential = false;  // the next word is a credential, whatever its length
     while (!text.empty()) {
         const auto length = token_length(text);
         if (length == 0) {
@@ -56,7 +56,7 @@ std::string without_tokens(std::string_view text)
     return kept;
 }
 
-// One blank for every run of blanks and control characters.
+// Each run of blanks and control characters becomes one space.
 std::string on_one_line(std::string_view text)
 {
     std::string line;
@@ -71,7 +71,7 @@ std::string on_one_line(std::string_view text)
     return line;
 }
 
-// At a boundary of characters: no half of a UTF-8 sequence is left.
+// Cuts at a character boundary, so that no partial UTF-8 sequence is left.
 std::string shortened(std::string text)
 {
     if (text.size() <= shown_length) return text;
@@ -98,7 +98,7 @@ namespace {
 using policy::errc;
 using policy::retry;
 
-constexpr policy::duration longest_wait = std::chrono::hours(24);  // that a Retry-After can ask for
+constexpr policy::duration longest_wait = std::chrono::hours(24);  // the longest Retry-After honored
 
 struct meaning {
     errc code;
@@ -148,7 +148,7 @@ std::string reason_of(const json::object& body)
     return reason;
 }
 
-// What an HTML page is called; empty: it does not say. A proxy's error page names its reason there.
+// The title of an HTML page, where a proxy names the reason for its error; empty if there is none.
 std::string_view title_of(std::string_view page)
 {
     const auto tag = page.find("<title");
@@ -157,7 +157,7 @@ std::string_view title_of(std::string_view page)
     return page.substr(start + 1, page.find('<', start) - start - 1);
 }
 
-// Where a redirect leads, without what its query may carry.
+// Names only the host of a redirect: its query may carry secrets.
 std::string redirected_to(const io::http_response& answer)
 {
     const auto host = io::host_of(header(answer, "location"));

@@ -34,7 +34,7 @@ std::string because(const std::string& path)
     return path + ": " + std::strerror(errno);
 }
 
-// O_NONBLOCK: a pipe in the file's place must not hang us.
+// O_NONBLOCK: a FIFO in place of the file must not block us.
 policy::result<std::string> contents(const std::string& path, const std::string& what)
 {
     const io::descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
@@ -52,7 +52,7 @@ policy::result<std::string> contents(const std::string& path, const std::string&
     return std::move(*text);
 }
 
-// The text without blanks and line ends around it; wipes what it came in.
+// The text without surrounding whitespace; wipes the input.
 policy::result<crypto::secret> only_secret(std::string text, const std::string& what,
                                            const std::string& where)
 {
@@ -62,13 +62,13 @@ policy::result<crypto::secret> only_secret(std::string text, const std::string& 
     const auto last = text.find_last_not_of(around);
     crypto::secret secret(std::string_view(text).substr(first, last - first + 1));
     crypto::wipe(text);
-    // It ends up in a header: whatever could break out of its line is no secret of ours.
+    // The secret is sent in a header, so control characters are not allowed.
     if (std::ranges::any_of(secret.view(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
         return no_secret(what, where + " holds more than one line or control characters");
     return secret;
 }
 
-// The first executable of that name in $PATH; the name itself when it is a path, empty when there is none.
+// The first executable of that name in $PATH; the name itself if it is a path, empty if there is none.
 std::string program(const std::string& name, const std::string& path)
 {
     if (name.find('/') != std::string::npos) return name;

@@ -11,11 +11,11 @@
 #include <optional>
 #include <string>
 
-// Secrets from where the configuration says they are.
+// Reads secrets from the sources named in the configuration.
 
 namespace platform {
 
-// Changes when the file behind a source does: inode, size and time of the last change.
+// Changes when the file behind a source does: inode, size and modification time.
 struct file_mark {
     std::uint64_t inode = 0;
     std::int64_t size = 0;
@@ -31,12 +31,12 @@ public:
     // The environment is the one that sources name and that commands run with; files are read on the pool.
     secret_reader(io::process& process, boost::asio::any_io_executor pool, variables environment);
 
-    // The secret without the line ends and blanks around it. `what` is its key in the configuration, for
-    // sentences, in which `before`, the secret that came the last time, never shows. errc::token_source when
-    // there is none: missing, empty, too large, somebody else's file, or a command that failed.
+    // The secret without surrounding whitespace. `what` is its configuration key, for messages;
+    // `before`, the previous secret, never appears in them. errc::token_source if there is no
+    // secret: missing, empty, too large, a file that belongs to somebody else, or a failed command.
     io::task<crypto::secret> read(policy::secret_source, std::string what, crypto::secret before = {});
 
-    // Of a file or a credential; none for other sources and while there is no file.
+    // For a file or a credential; none for other sources, and while there is no file.
     io::awaitable<std::optional<file_mark>> mark_of(policy::secret_source);
 
 private:
@@ -48,7 +48,7 @@ private:
     variables environment_;
 };
 
-// This process's environment, without what a service manager means for this process alone.
+// This process's environment, without what a service manager sets for this process alone.
 secret_reader::variables own_environment();
 
 }  // namespace platform

@@ -25,7 +25,7 @@ using policy::errc;
 using policy::failure;
 using policy::retry;
 
-constexpr std::int64_t longest_life = 10LL * 365 * 86400;  // s; beyond it, expires_in is not believed
+constexpr std::int64_t longest_life = 10LL * 365 * 86400;  // s; a longer expires_in is ignored
 constexpr auto answer_time = std::chrono::minutes(2);      // of a single-use exchange: giving up spends it
 constexpr std::int64_t last_instant = 253'402'300'799;     // 9999-12-31T23:59:59Z
 
@@ -40,7 +40,7 @@ std::optional<std::int64_t> seconds_in(const json::object& object, std::string_v
     return value;
 }
 
-// A token goes into a header: nothing but visible ASCII does (RFC 6750 section 2.1, RFC 6749 appendix A).
+// Tokens go into a header, so only visible ASCII is allowed (RFC 6750 section 2.1, RFC 6749 appendix A).
 crypto::secret token_in(const json::object& object, const char* key)
 {
     const auto* value = object.if_contains(key);
@@ -50,7 +50,7 @@ crypto::secret token_in(const json::object& object, const char* key)
     return crypto::secret(std::string_view(text->data(), text->size()));
 }
 
-// None: it does not say, or says something absurd.
+// None if absent or absurd.
 std::optional<policy::instant> end_of_life(const json::object& object, std::string_view key,
                                            policy::instant now)
 {
@@ -59,11 +59,11 @@ std::optional<policy::instant> end_of_life(const json::object& object, std::stri
     return now + policy::duration(*life);
 }
 
-// The words of RFC 6749 section 5.2. Anything else under that name is somebody else's error page.
+// The error codes of RFC 6749 section 5.2. Anything else under that name is somebody else's error page.
 constexpr std::array verdicts = {"invalid_grant",   "invalid_client",         "unauthorized_client",
                                  "invalid_request", "unsupported_grant_type", "invalid_scope"};
 
-// The authorization server's own verdict; empty when the answer holds none.
+// The authorization server's own error code; empty if the response has none.
 std::string verdict_in(const io::http_response& answer)
 {
     if (answer.status < 400 || answer.status >= 500) return {};
@@ -73,13 +73,13 @@ std::string verdict_in(const io::http_response& answer)
     return std::ranges::find(verdicts, word) == verdicts.end() ? std::string() : word;
 }
 
-// S2: what a server that has answered like this has certainly not done.
+// Failure-modes S2: with these statuses the server has certainly not processed the request.
 bool certainly_unprocessed(unsigned status)
 {
     return (status >= 400 && status < 500) || status == 503;
 }
 
-// "login.example.com answered 503 (Service Unavailable): the proxy's words".
+// For example: "login.example.com answered 503 (Service Unavailable): the proxy's words".
 failure describe(const io::http_response& answer, std::string_view what, const std::string& host,
                  policy::instant now, std::span<const std::string_view> hidden)
 {
@@ -119,7 +119,7 @@ exchange_outcome refused_client(failure why, const std::string& verdict, unsigne
 {
     why.code = errc::client_refused;
     why.kind = retry::after_change;
-    if (verdict == "invalid_client" || status == 401)  // Keycloak calls a wrong secret unauthorized_client
+    if (verdict == "invalid_client" || status == 401)  // Keycloak: unauthorized_client for a wrong secret
         why.context +=
             "; the client id or secret is wrong: check identity.client_id and identity.client_secret";
     else if (verdict == "unauthorized_client")
@@ -129,7 +129,7 @@ exchange_outcome refused_client(failure why, const std::string& verdict, unsigne
     return ended(exchange_end::client_refused, std::move(why));
 }
 
-// An answer other than 2xx.
+// Classifies a response other than 2xx.
 exchange_outcome judge(const io::http_response& answer, failure why)
 {
     const auto verdict = verdict_in(answer);
@@ -247,7 +247,7 @@ io::awaitable<exchange_outcome> token_endpoint::post(std::string what, policy::i
     auto answer = co_await http_.exchange(std::move(request));
     if (!answer) {
         auto why = answer.error();
-        // A wrong address and a bug of ours stop it before anything is sent, too.
+        // A wrong address or a bug of ours also stops it before anything is sent.
         const bool unsent = policy::never_sent(why) || why.code == errc::config || why.code == errc::internal;
         co_return ended(unsent ? exchange_end::unprocessed : exchange_end::unknown,
                         policy::with_context(what, std::move(why)));

@@ -19,7 +19,7 @@ namespace json = boost::json;
 namespace {
 
 constexpr std::int64_t format = 1;
-constexpr std::size_t remembered = 32;  // presented secrets
+constexpr std::size_t remembered = 32;  // presented secrets, at most
 
 json::string_view view_of(const crypto::secret& secret)
 {
@@ -234,8 +234,8 @@ using namespace std::chrono_literals;
 using policy::duration;
 using policy::instant;
 
-constexpr int spread_attempts = 8;            // one attempt for each such part of the access token's rest
-constexpr duration spread_unknown_life = 1h;  // where its end is not known
+constexpr int spread_attempts = 8;            // spread over the access token's remaining life
+constexpr duration spread_unknown_life = 1h;  // between attempts, if its expiry is unknown
 
 duration life_of(const token_pair& tokens)
 {
@@ -264,7 +264,7 @@ bool refresh_token_spent(const token_record& record)
 instant next_spread_attempt(const token_record& record)
 {
     const auto& presented = *presented_refresh_token(record);
-    if (presented.attempts == 1) return presented.last + second_try;  // interrupted before the second
+    if (presented.attempts == 1) return presented.last + second_try;  // interrupted before the second attempt
     const auto& end = record.tokens.expires_at;
     if (!end) return presented.last + spread_unknown_life;
     const auto rest = std::max(longest_refresh_pause, (*end - presented.last) / spread_attempts);
@@ -304,7 +304,7 @@ std::optional<instant> refresh_due(const token_record& record, duration every, b
 std::vector<policy::forecast_entry> forecast(const token_record& record, duration every, instant now,
                                              instant until, bool for_readers)
 {
-    // the dates alone: what is presented and spent is of the real one
+    // copy only the dates: presented and spent secrets belong to the real record
     token_record future;
     future.trouble = record.trouble;
     future.trouble_since = record.trouble_since;
@@ -352,7 +352,7 @@ std::vector<policy::forecast_entry> forecast(const token_record& record, duratio
                                .action = forecast_action::refresh,
                                .reason = "refresh_due",
                                .sentence = "the access token is refreshed"});
-        if (over) future.session_ends_at.reset();  // how long the next one lasts is not known
+        if (over) future.session_ends_at.reset();  // the length of the next session is unknown
         future.trouble = login_trouble::none;
         tokens.obtained_at = std::max(at, tokens.obtained_at + refresh_pause);
         if (tokens.expires_at) tokens.expires_at = at + access_life;
