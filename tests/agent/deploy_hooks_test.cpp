@@ -58,7 +58,7 @@ struct fixture {
 
 struct ending {
     io::process_outcome outcome;
-    std::string words;  // of the sentence
+    std::string words;  // substring of the message
 };
 
 std::ostream& operator<<(std::ostream& out, const ending& e)
@@ -305,7 +305,7 @@ BOOST_FIXTURE_TEST_CASE(a_checked_script_gets_its_arguments_and_environment, pri
     BOOST_TEST(line == "--quietly logs-orion-123 siem-group");
 }
 
-// What is executed is the file that was judged, whatever has its name by then.
+// The hook that runs is the file that was checked, even if its path now names another file.
 BOOST_FIXTURE_TEST_CASE(the_checked_file_is_executed, privileged_fixture)
 {
     const auto out = temporary.path() / "out";

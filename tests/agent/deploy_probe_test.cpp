@@ -67,7 +67,7 @@ const std::vector<std::string> nonsense = {"",
                                            R"({"verdict":"accepted","evidence":null})",
                                            R"({"verdict":"accepted","evidence":""} {})"};
 
-// librdkafka 2.0.2's own sentences
+// log messages of librdkafka 2.0.2
 const std::string greeted =
     "[thrd:ssl://b:9093/bootstrap]: ssl://b:9093/bootstrap: Broker changed state SSL_HANDSHAKE -> "
     "APIVERSION_QUERY";

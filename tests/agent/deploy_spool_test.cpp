@@ -35,7 +35,7 @@ policy::hook command(std::string program)
     return {.what = policy::hook::kind::command, .argv = {std::move(program)}, .unit = {}};
 }
 
-// The hooks port: keeps what it was asked to run, fails for the users named in `failing`.
+// A hooks port that records its runs and fails for the users in `failing`.
 class recording_hooks final : public deploy::hooks {
 public:
     io::task<void> run(deploy::hook_run run) override
@@ -69,7 +69,7 @@ struct spool_fixture {
 
     bool spool_is_empty() const { return fs::is_empty(base / "spool"); }
 
-    // results hold answers alone: nothing that was moved there to be thrown away
+    // results/ holds results only: discarded spool entries are not left there
     std::size_t answers() const
     {
         return static_cast<std::size_t>(std::distance(fs::directory_iterator(base / "results"), {}));
@@ -279,7 +279,7 @@ BOOST_FIXTURE_TEST_CASE(what_is_still_being_written_is_left_alone, spool_fixture
 
 BOOST_FIXTURE_TEST_CASE(a_link_in_place_of_an_answer_is_not_followed, spool_fixture)
 {
-    // only root could put it there; all the same
+    // only root could create this link; it must not be followed even so
     const auto victim = base / "victim";
     std::ofstream(victim) << "precious";
     fs::create_symlink(victim, base / "results/logs+siem");
@@ -300,7 +300,7 @@ BOOST_FIXTURE_TEST_CASE(directories_that_others_may_change_are_refused, spool_fi
     BOOST_TEST((drain().error().code == errc::foreign_file));
 }
 
-// Neither a tree that is deeper than anything of ours nor one that nobody may list holds up the others.
+// A directory nested deeper than any valid entry, or an unreadable one, does not block other entries.
 BOOST_FIXTURE_TEST_CASE(an_entry_that_cannot_be_removed_is_put_aside, spool_fixture)
 {
     auto deep = base / "spool/logs+deep";
@@ -317,12 +317,12 @@ BOOST_FIXTURE_TEST_CASE(an_entry_that_cannot_be_removed_is_put_aside, spool_fixt
     BOOST_TEST(spool_is_empty());
     put("logs+other", text_of(request()));
     BOOST_TEST(drain()->done.size() == 1u);
-    // who is not root could not remove the fixture's directory otherwise
+    // let non-root users remove the fixture's directory
     for (const auto& entry : fs::recursive_directory_iterator(base))
         if (entry.is_directory()) fs::permissions(entry, fs::perms::owner_all, fs::perm_options::add);
 }
 
-// The other side of the spool acts while the agent sleeps.
+// Runs the other side of the spool while the agent sleeps.
 class shared_clock final : public io::clock {
 public:
     policy::instant now() const override { return {}; }
@@ -405,7 +405,7 @@ BOOST_FIXTURE_TEST_CASE(without_a_helper_the_entry_stays_and_the_sentence_helps,
     BOOST_TEST(done.error().context.find("exposure-agent-deploy.path") != std::string::npos);
     BOOST_TEST(fs::exists(base / "spool/logs+siem"));
     BOOST_TEST((fs::status(base / "spool/logs+siem").permissions() == fs::perms(0644)));
-    BOOST_TEST(clock.slept.count() >= 180'000);  // the hook's own 60 s, and two minutes
+    BOOST_TEST(clock.slept.count() >= 180'000);  // the hook's timeout of 60 s plus two minutes
     BOOST_TEST(clock.slept.count() < 182'000);
 }
 

@@ -40,7 +40,7 @@ BOOST_AUTO_TEST_CASE(replaces_by_rename)
     BOOST_TEST(get("a") == "two");
     std::string held;
     reader >> held;
-    BOOST_TEST(held == "one");  // who had it open reads the old one to its end
+    BOOST_TEST(held == "one");  // a reader that has the file open still sees the old contents
 }
 
 BOOST_AUTO_TEST_CASE(cleans_up_what_a_crash_left)

@@ -10,7 +10,7 @@
 
 BOOST_AUTO_TEST_SUITE(disk_directory_race)
 
-// Users of one exposure are made at once: the directory above them is everybody's.
+// Users of one exposure are created concurrently and share their parent directory.
 BOOST_AUTO_TEST_CASE(threads_that_make_one_path_share_it)
 {
     const test_support::temporary_directory root;

@@ -41,7 +41,7 @@ BOOST_AUTO_TEST_CASE(makes_what_is_missing_with_exact_modes)
     for (const char* name : {"a", "a/b", "a/b/c"})
         BOOST_TEST(mode(name) == 0751u);
     BOOST_REQUIRE(disk::directory::make_path(path("a"), {.mode = 0700}));
-    BOOST_TEST(mode("a") == 0751u);  // it was there before
+    BOOST_TEST(mode("a") == 0751u);  // it existed already
     fs::create_directory_symlink("a", path("way"));
     BOOST_REQUIRE(disk::directory::make_path(path("way/d"), {.mode = 0700}));
     BOOST_TEST(mode("a/d") == 0700u);
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(lists_in_order)
         put(name, "");
     BOOST_TEST(here.names().value() == (std::vector<std::string>{".b", "a", "c"}),
                boost::test_tools::per_element());
-    BOOST_TEST(here.names().value().size() == 3u);  // a second look sees the same
+    BOOST_TEST(here.names().value().size() == 3u);  // a second listing returns the same names
     BOOST_TEST(here.has("a"));
     BOOST_TEST(!here.has("b"));
 }
@@ -113,14 +113,14 @@ BOOST_AUTO_TEST_CASE(clears_leftovers_alone)
         BOOST_REQUIRE(disk::remove_leftover(here, name, ours));
     BOOST_TEST(here.names().value() == std::vector<std::string>{".theirs"});
 
-    // somebody's directory that was renamed into its place
+    // somebody else's directory was renamed to the temporary name
     fs::create_directory(path(".a.exposure-agent"));
     put(".a.exposure-agent/precious", "x");
     check_failure(disk::remove_leftover(here, "a", ours), errc::foreign_file);
     BOOST_TEST(get(".a.exposure-agent/precious") == "x");
 }
 
-// ---- the walk
+// ---- walking a path
 
 BOOST_AUTO_TEST_CASE(links_of_root_and_of_ours_are_followed)
 {
@@ -153,7 +153,7 @@ BOOST_AUTO_TEST_CASE(a_directory_that_others_could_swap_is_refused_by_its_name)
     BOOST_TEST(refused("open/new").find(path("open").string() + " can be written by its group") == 0u);
     BOOST_TEST(!fs::exists(path("open/new")));
     BOOST_TEST(refused("open/below", {.gid = getegid()}) == "");
-    BOOST_TEST(refused("open") == "");  // the end of the way is judged by what is done there
+    BOOST_TEST(refused("open") == "");  // the final component is not judged by the walk
 
     if (!is_root()) return;
     fs::create_directories(path("theirs/below"));
@@ -162,7 +162,7 @@ BOOST_AUTO_TEST_CASE(a_directory_that_others_could_swap_is_refused_by_its_name)
     BOOST_TEST(refused("theirs/below").find(path("theirs").string() + " belongs to user nobody") == 0u);
     BOOST_TEST(refused("theirs/below", {.uid = 65534}) == "");
 
-    // HOME/.config as a link of its owner's: even below a receiver's own directory, it leads nowhere
+    // HOME/.config is a link created by the receiver: not followed, even below the receiver's own directory
     fs::create_directory(path("precious"));
     fs::create_directory_symlink(path("precious"), path("theirs/.config"));
     BOOST_REQUIRE_EQUAL(lchown(path("theirs/.config").c_str(), 65534, 65534), 0);

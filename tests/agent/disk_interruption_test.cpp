@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <thread>
 
-// What is left when the agent ends, or the disk refuses, before any single system call that changes
-// something: every such call of this program passes here and can be struck.
+// What is left if the agent is killed, or the disk fails, before any single system call that changes
+// something: every such call of this program is intercepted here and can be made to fail.
 
 namespace {
 
@@ -40,7 +40,7 @@ int pass(long number, T... argument)
 }  // namespace
 
 extern "C" {
-// Counted, not done: what a process wrote outlives it without, and tests need not wait for the disk.
+// Recorded, not performed: written data survives the death of the process, and tests need not wait.
 int fsync(int fd)
 {
     struct stat facts;
@@ -81,9 +81,9 @@ namespace {
 
 using namespace disk_test;
 
-using act = std::function<bool()>;  // true: it said that it was done
+using act = std::function<bool()>;  // true: it reported success
 
-// In a child that ends before its n-th call. True when it came through: there were fewer.
+// Runs the action in a child killed before its n-th call. Returns true if there were fewer calls.
 bool survives_kill(long n, const act& action)
 {
     const pid_t child = fork();
@@ -99,7 +99,7 @@ bool survives_kill(long n, const act& action)
     return WEXITSTATUS(status) == 0;
 }
 
-// Here, its n-th call refused as on a full disk. True when there were fewer.
+// Runs the action with its n-th call failing with ENOSPC. Returns true if there were fewer calls.
 bool survives_refusal(long n, const act& action)
 {
     calls_left = n;
@@ -109,7 +109,7 @@ bool survives_refusal(long n, const act& action)
     return calls_left > 0;
 }
 
-// Strikes before each call in turn, from a fresh start each time.
+// Interrupts the action before each call in turn, starting from a freshly prepared state each time.
 void at_every_call(const std::function<void()>& prepare, const act& action,
                    const std::function<void()>& check)
 {
@@ -125,7 +125,7 @@ void at_every_call(const std::function<void()>& prepare, const act& action,
             }
             BOOST_REQUIRE(n < 1000);
         }
-        BOOST_TEST(n > 3);  // otherwise nothing was struck
+        BOOST_TEST(n > 3);  // otherwise no call was intercepted
     }
 }
 
@@ -143,7 +143,7 @@ struct interrupted_publisher : publication_fixture {
         return disk::file_publisher().publish(publication_of(pair)).has_value();
     }
 
-    // `current` names one whole pair of these, or does not exist where it did not before.
+    // `current` points to one complete pair of `pairs`, or is absent where that is allowed.
     void check_current(const std::vector<issued>& pairs, bool may_be_absent) const
     {
         if (!fs::is_symlink(path("tls/current"))) {
@@ -160,8 +160,8 @@ struct interrupted_publisher : publication_fixture {
         BOOST_TEST(mode(current("key.pem")) == 0600u);
     }
 
-    // The next publication is as if nothing had happened. It cannot know what was synced before: everything
-    // that it goes by is synced afterwards.
+    // The next publication succeeds as if nothing had happened. It cannot know what was synced before, so it
+    // must sync everything it relies on.
     void check_heals(const issued& pair, const std::set<std::string>& generations)
     {
         const bool nothing_there = !fs::exists(path("tls")) || fs::is_empty(path("tls"));
@@ -265,7 +265,7 @@ BOOST_AUTO_TEST_CASE(of_a_withdrawal)
         });
 }
 
-// ---- a reader that never sleeps
+// ---- a reader in a busy loop
 
 std::optional<std::string> read_at(int directory, const char* name)
 {
@@ -280,12 +280,12 @@ std::optional<std::string> read_at(int directory, const char* name)
 
 struct sightings {
     long whole = 0;
-    long gone = 0;  // the directory was opened, and two rotations happened before its files were
+    long gone = 0;  // two rotations happened between opening the directory and opening its files
     long torn = 0;
 };
 
-// Looks at what `current` names, over and over. A pair is read through one open directory, as the contract's
-// readers with two files must; a bundle by its path.
+// Reads `current` in a loop. The pair is read through one open directory, as the contract requires of readers
+// of two files; the bundle by its path.
 void watch(const std::string& at, const std::vector<issued>& pairs, const std::atomic<bool>& done,
            sightings& seen)
 {

@@ -14,7 +14,7 @@ namespace disk_test {
 using policy::file_format;
 using policy::output_condition;
 
-// A key with a certificate for it, and the generation that it makes.
+// A key, a certificate for it, and the resulting generation id.
 struct issued {
     std::string key;
     std::string leaf;
@@ -24,7 +24,7 @@ struct issued {
     std::string fullchain() const { return leaf + chain; }
 };
 
-// A published directory, and certificates to publish in it.
+// An output directory, and certificates to publish in it.
 struct publication_fixture : scratch {
     issued issue() const
     {
@@ -50,7 +50,7 @@ struct publication_fixture : scratch {
             .known = from.generation == user.current ? user.files : std::vector<policy::published_file>()};
     }
 
-    // Publishes and remembers what the record would remember.
+    // Publishes, and updates `user` as the record would be updated.
     void publish(const issued& from)
     {
         auto done = disk::file_publisher().publish(publication_of(from));
@@ -75,7 +75,7 @@ struct publication_fixture : scratch {
         return found;
     }
 
-    // Inode and modification time of everything that is published.
+    // Inode and modification time of every published file.
     std::map<std::string, std::pair<ino_t, long>> stamps() const
     {
         std::map<std::string, std::pair<ino_t, long>> found;

@@ -12,7 +12,7 @@
 #include <sys/xattr.h>
 #include <thread>
 
-// The published directory: what lies in it, what changes when, and whose files are never touched.
+// The published directory: what it contains, when that changes, and whose files are never modified.
 
 namespace {
 
@@ -38,7 +38,7 @@ BOOST_AUTO_TEST_CASE(each_format_has_its_files)
                         {file_format::librdkafka, {"ca.pem", "librdkafka.conf"}}};
     output.password_file = path("password");
     const auto pair = issue();
-    for (const auto& [format, adds] : rows) {  // each in the place of the one before
+    for (const auto& [format, adds] : rows) {  // each format replaces the previous one
         output.formats = {format};
         publish(pair);
         auto expected = pem_files;
@@ -221,8 +221,8 @@ BOOST_AUTO_TEST_CASE(a_loosened_directory_is_put_right)
     BOOST_TEST(mode("tls/" + pair.generation) == 0755u);
 }
 
-// The sandboxed daemon records a group that its user namespace does not map; `status` by root sees the real
-// one.
+// The user namespace of the sandboxed daemon may not map the group of a file; `status`, run as root, sees the
+// real one.
 BOOST_AUTO_TEST_CASE(a_group_recorded_in_a_user_namespace_is_no_difference)
 {
     constexpr unsigned unmapped = 0xffff'ffff;
@@ -288,7 +288,7 @@ BOOST_AUTO_TEST_CASE(one_generation_before_is_kept)
     const std::set<std::string> left = {"current", two.generation, three.generation};
     BOOST_TEST(names("tls") == left, boost::test_tools::per_element());
 
-    keep = three.generation;  // the way back
+    keep = three.generation;  // roll back
     const auto inode = look("tls/" + two.generation + "/key.pem").st_ino;
     publish(two);
     BOOST_TEST(fs::read_symlink(path("tls/current")) == two.generation);
@@ -392,7 +392,7 @@ BOOST_AUTO_TEST_CASE(a_link_or_a_foreign_file_in_the_way_is_refused_and_left_alo
 
 // ---- hostile receivers
 
-// With two names exchanged in a loop, a file of root's alone would become the receiver's.
+// By swapping two names in a loop, a receiver could otherwise obtain a file that belongs to root.
 BOOST_AUTO_TEST_CASE(what_is_judged_is_what_is_given_away)
 {
     if (!is_root()) return;
@@ -400,7 +400,7 @@ BOOST_AUTO_TEST_CASE(what_is_judged_is_what_is_given_away)
     const auto pair = issue();
     publish(pair);
     const auto key = path("tls/" + pair.generation + "/key.pem");
-    // a second name of a file of root's
+    // a hard link to a file of root's
     put("secret", pair.key);
     fs::permissions(path("secret"), fs::perms(0600));
     fs::remove(key);
@@ -447,7 +447,7 @@ BOOST_AUTO_TEST_CASE(a_pipe_in_place_of_a_file_hangs_nobody)
     }
 }
 
-// Changed by its owner to a file that takes minutes to open: nobody opens it.
+// The owner replaced it with a file that takes minutes to open: it is not opened.
 BOOST_AUTO_TEST_CASE(a_pkcs12_file_of_others_is_never_parsed)
 {
     output.formats = {file_format::pkcs12};
@@ -455,7 +455,7 @@ BOOST_AUTO_TEST_CASE(a_pkcs12_file_of_others_is_never_parsed)
     const auto pair = issue();
     publish(pair);
     auto forged = get(current("client.p12"));
-    // the rounds of its MAC are the last number in it
+    // the MAC iteration count is the last number in the file
     const auto at = forged.size() - (forged[forged.size() - 5] == 2 ? 5 : 4);
     BOOST_REQUIRE(forged[at] == 2);
     for (auto byte = at + 2; byte < forged.size(); ++byte)
@@ -464,7 +464,7 @@ BOOST_AUTO_TEST_CASE(a_pkcs12_file_of_others_is_never_parsed)
     publish(pair);
     BOOST_TEST((get(current("client.p12")) != forged));
     BOOST_TEST((inspected() == output_condition::sound));
-    // and a record that was lost makes a new one
+    // without a record, the file is written again
     user.files.clear();
     const auto inode = look(current("client.p12")).st_ino;
     publish(pair);
@@ -484,7 +484,7 @@ BOOST_AUTO_TEST_CASE(a_directory_in_place_of_ours_is_not_loosened)
     BOOST_TEST(names("tls/" + pair.generation) == std::set<std::string>{"precious"},
                boost::test_tools::per_element());
 
-    // nor is one emptied that was put where a crash would have left a staged one
+    // nor is a foreign directory under the staging name emptied
     const auto next = issue();
     fs::rename(path("tls/" + pair.generation), path("tls/" + disk::temporary_name(next.generation)));
     check_failure(disk::file_publisher().publish(publication_of(next)), errc::foreign_file);
@@ -572,7 +572,7 @@ BOOST_AUTO_TEST_CASE(files_are_given_away)
     publish(pair);
     BOOST_TEST(look(current("key.pem")).st_uid == 65534u);
     BOOST_TEST(look(current("cert.pem")).st_gid == 65534u);
-    BOOST_TEST(look("tls/" + pair.generation).st_uid == 0u);  // they may read it, not change it
+    BOOST_TEST(look("tls/" + pair.generation).st_uid == 0u);  // the receiver can read it, not change it
     BOOST_TEST((inspected() == output_condition::sound), user.output_detail);
     output.access = {.owner = "1", .group = "1"};
     publish(pair);
@@ -663,7 +663,7 @@ BOOST_AUTO_TEST_CASE(a_change_of_what_the_files_are_made_from_changes_the_finger
         BOOST_TEST(seen.insert(print()).second);
     }
 
-    // every member of the output counts
+    // every member of `output` is part of the fingerprint
     std::set<std::string> same;
     const auto before = print();
     support::with_each_change(wanted.output, "output", [&](const std::string& name) {
@@ -671,7 +671,7 @@ BOOST_AUTO_TEST_CASE(a_change_of_what_the_files_are_made_from_changes_the_finger
     });
     BOOST_TEST(same == std::set<std::string>{}, boost::test_tools::per_element());
 
-    // what no format shows changes nothing
+    // settings that no enabled format uses are not part of it
     wanted.output.formats = {file_format::pem};
     const auto plain = print();
     exposure.broker = "other";

@@ -14,8 +14,8 @@
 #include <sys/resource.h>
 #include <thread>
 
-// The private store: what is committed is found again, all of it or nothing, and nothing replaces a database
-// that cannot be used.
+// The private store: a commit is atomic and durable, and a database that cannot be used is never
+// replaced.
 
 namespace {
 
@@ -32,7 +32,7 @@ policy::instant at(std::int64_t seconds)
     return policy::instant(policy::duration(seconds));
 }
 
-// Runs SQL on the database behind the program's back.
+// Runs SQL on the database directly, bypassing the store.
 void tamper(const fs::path& database, const std::string& sql)
 {
     sqlite3* handle = nullptr;
@@ -95,7 +95,7 @@ struct store_fixture : scratch {
         return commit(store, std::move(what));
     }
 
-    // A user with one generation, key and record on disk.
+    // A user with one generation, its key and its record on disk.
     policy::stored_user written(const policy::user_name& name, const std::string& id)
     {
         auto user = user_with(name, {id});
@@ -106,11 +106,11 @@ struct store_fixture : scratch {
     policy::stored_state loaded() { return store.load().value(); }
 
     disk::paths where{temporary.path()};
-    boost::asio::io_context context;  // outlives the thread that writes
+    boost::asio::io_context context;  // outlives the writer thread
     disk::state_database store{where, {}, here_on_web_01};
 };
 
-// Every member of a record that is stored is set, so that one that is forgotten is seen.
+// Sets every stored member of a record, so that a forgotten one is noticed.
 policy::stored_user full_user()
 {
     policy::stored_user user;
@@ -236,7 +236,7 @@ BOOST_AUTO_TEST_CASE(every_member_comes_back)
     BOOST_TEST(store.read_certificate(siem, "00112233").value() == "-----BEGIN CERTIFICATE-----\n");
 }
 
-// Whatever differs from its default, false and empty values among them.
+// Only settings that differ from their defaults, false and empty values included.
 BOOST_AUTO_TEST_CASE(the_configuration_in_force_is_kept)
 {
     policy::desired_state all{.owner = "web-01", .state_dir = "/srv/agent", .catalog_url = "https://c"};
@@ -354,7 +354,7 @@ BOOST_AUTO_TEST_CASE(a_change_that_cannot_be_stored_takes_no_other_with_it)
             }(*this, std::move(what), into),
             boost::asio::detached);
     };
-    disk::change keyless;  // a key of a user that has no record
+    disk::change keyless;  // has a key for a user without a record
     keyless.keys.push_back({siem, "9f3c2a1b", crypto::secret("k"), "r"});
     disk::change fine;
     fine.users.push_back(user_with(audit, {"00112233"}));
@@ -415,7 +415,7 @@ BOOST_AUTO_TEST_CASE(a_generation_comes_and_goes)
     BOOST_REQUIRE(save_certificate(siem, "00000001", "two"));
     BOOST_TEST(store.read_certificate(siem, "00000001").value() == "two");
     check_failure(store.read_certificate(siem, "00000002"), errc::disk);
-    // the keys of generations that the record does not name are gone with the same transaction
+    // the same transaction deletes the keys of generations that the record no longer names
     BOOST_REQUIRE(save_key(user_with(siem, {"00000002"}), "00000002"));
     check_failure(store.read_certificate(siem, "00000001"), errc::disk);
     check_failure(store.read_key(siem, "00000001"), errc::disk);
@@ -548,7 +548,7 @@ BOOST_AUTO_TEST_CASE(a_copy_on_another_machine_waits_for_takeover)
     BOOST_REQUIRE(copy.take_over());
     BOOST_TEST(!copy.load().value().cloned);
     BOOST_TEST(copy.load().value().owner == "web-01");
-    BOOST_TEST(loaded().cloned);  // now the old machine is the copy
+    BOOST_TEST(loaded().cloned);  // the old machine now holds the copy
 }
 
 BOOST_AUTO_TEST_CASE(a_machine_without_an_id_is_nobodys_copy)
@@ -604,7 +604,7 @@ BOOST_AUTO_TEST_CASE(a_full_disk_changes_nothing)
     BOOST_REQUIRE(save_key(user_with(siem, {"00000001"}), "00000001"));
 }
 
-// A small disk; skipped by name where none can be mounted.
+// A small tmpfs; tests that need it are reported as skipped if it cannot be mounted.
 struct small_disk : scratch {
     small_disk()
     {
@@ -641,7 +641,7 @@ BOOST_AUTO_TEST_CASE(an_answer_finds_room_on_a_disk_that_filled_up)
     check_failure(disk::has_room(there), errc::disk_full);
 }
 
-// Whichever comes first gives up the room, and the other finds it as well.
+// The first save releases the reserved space, and the second must benefit from it as well.
 BOOST_AUTO_TEST_CASE(two_saves_that_meet_a_full_disk_find_room)
 {
     const small_disk s;
@@ -720,7 +720,7 @@ BOOST_AUTO_TEST_CASE(tokens_that_a_full_disk_refuses_are_kept_aside)
     BOOST_TEST((fs::status(kept).permissions() == (fs::perms::owner_read | fs::perms::owner_write)));
     BOOST_TEST(shown(disk::state_database(there, {}, here_on_web_01)) == "one");
 
-    // what somebody else could have put there is nobody's token
+    // a file that somebody else could have written is not accepted as a token
     fs::permissions(kept, fs::perms::owner_read | fs::perms::others_read);
     BOOST_TEST(shown(full) == "one");
     fs::permissions(kept, fs::perms::owner_read | fs::perms::owner_write);
@@ -729,7 +729,7 @@ BOOST_AUTO_TEST_CASE(tokens_that_a_full_disk_refuses_are_kept_aside)
     fs::remove(kept);
     fs::copy(path("planted"), kept);
 
-    // a kill between the writing of the one and the removal of the other
+    // as if killed after writing the new file and before removing the old one
     fs::remove(s.path("small/of-others"));
     BOOST_REQUIRE(full.save_tokens(crypto::secret("four")));
     BOOST_TEST(fs::is_empty(aside));
@@ -742,7 +742,7 @@ BOOST_AUTO_TEST_CASE(tokens_without_a_second_place_are_lost_with_a_sentence)
     fs::remove_all(path("private"));
     fs::create_directory(path("runtime"));
     disk::state_database lost(where, path("runtime"), here_on_web_01);
-    BOOST_TEST(!lost.save_tokens(crypto::secret("one")));  // never opened
+    BOOST_TEST(!lost.save_tokens(crypto::secret("one")));  // the database was never opened
     BOOST_TEST(shown(lost) == "one aside");
     BOOST_TEST(
         !disk::state_database(where, path("missing"), here_on_web_01).save_tokens(crypto::secret("two")));

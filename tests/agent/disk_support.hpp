@@ -15,7 +15,7 @@ namespace disk_test {
 
 namespace fs = std::filesystem;
 
-// A scratch directory held open, under a umask that would show any mode that is not set exactly.
+// A scratch directory held open, with umask 0 so that any mode not set explicitly shows up.
 struct scratch {
     scratch() : old_umask(umask(0)) {}
     ~scratch() { umask(old_umask); }
@@ -55,7 +55,7 @@ struct scratch {
     mode_t old_umask;
 };
 
-// Says by name what is not tested, instead of passing in silence.
+// Reports a test that needs root as skipped, instead of passing silently.
 inline bool is_root()
 {
     if (geteuid() == 0) return true;

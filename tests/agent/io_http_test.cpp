@@ -21,7 +21,7 @@ using policy::errc;
 using support::run_coroutine;
 using support::scripted_server;
 
-// The DNS of these tests: names below dns.example.com are known here alone.
+// DNS for these tests: names under dns.example.com are resolved here.
 
 namespace {
 
@@ -58,7 +58,7 @@ int answer_here(const std::string& name, const addrinfo* hints, addrinfo** found
         dns().changed.notify_all();
     }
     if (name == "two.dns.example.com") {
-        // nobody listens at the first
+        // nothing listens on the first address
         const int error = next("127.9.9.9", nullptr, hints, found);
         return error ? error : next("127.0.0.1", nullptr, hints, &(*found)->ai_next);
     }
@@ -77,7 +77,7 @@ extern "C" int getaddrinfo(const char* name, const char* service, const addrinfo
 namespace {
 
 struct directory : test_support::temporary_directory {
-    // The file's full name.
+    // Returns the full path.
     std::string write(const std::string& name, const std::string& content) const
     {
         const auto file = path() / name;
@@ -133,7 +133,7 @@ io::http_request within(std::chrono::milliseconds limit, io::http_request reques
     return request;
 }
 
-// Answers every request with its own head and body.
+// Answers each request with its own head and body.
 void echo(scripted_server::peer& peer)
 {
     for (auto request = peer.read_request(); !request.empty(); request = peer.read_request())
@@ -467,7 +467,7 @@ BOOST_AUTO_TEST_CASE(a_large_request_that_nobody_reads_ends_in_time)
 
 BOOST_AUTO_TEST_CASE(connecting_ends_in_time)
 {
-    // A listener whose queue is full drops what comes, like a firewall does.
+    // A listener with a full backlog drops connection attempts, as a firewall does.
     asio::ip::tcp::acceptor full(context);
     full.open(asio::ip::tcp::v4());
     full.bind({asio::ip::address_v4::loopback(), 0});
@@ -498,7 +498,7 @@ BOOST_AUTO_TEST_CASE(a_lookup_that_hangs_is_abandoned_and_holds_up_no_other)
 
 BOOST_AUTO_TEST_CASE(a_kept_connection_that_died_is_replaced_once_for_what_may_be_repeated)
 {
-    // The second request on the first connection is read, then the connection is closed without an answer.
+    // Reads the second request on the first connection, then closes it without a response.
     const auto dies = [](scripted_server::peer& peer) {
         peer.read_request();
         peer.answer("first");
@@ -520,7 +520,7 @@ BOOST_AUTO_TEST_CASE(a_kept_connection_that_died_is_replaced_once_for_what_may_b
         BOOST_TEST(server.connections() == 1);
     }
     {
-        // A fresh connection that dies is not replaced: the server has a reason.
+        // A new connection that is closed is not retried.
         scripted_server server(good(), [](auto& peer) { peer.read_request(); });
         auto http = client();
         check_failure(run(http, get(server.url("localhost"))), errc::no_answer, "before it answered");
@@ -637,7 +637,7 @@ BOOST_AUTO_TEST_CASE(a_stop_waits_for_the_answer_to_a_single_use_request)
         changed.wait(lock, [&] { return may_answer; });
         peer.answer("granted");
     });
-    // Longer than the three seconds that any other request is given.
+    // Longer than the three seconds that other requests get.
     asio::steady_timer later(context, 3500ms);
     later.async_wait([&](boost::system::error_code) {
         const std::lock_guard lock(mutex);
@@ -805,7 +805,7 @@ BOOST_AUTO_TEST_CASE(plain_http_to_a_tls_port_says_so)
 BOOST_AUTO_TEST_CASE(the_time_to_connect_is_shared_between_addresses)
 {
     scripted_server server(good(), echo);
-    // The first address drops what comes: a listener whose queue is full.
+    // The first address drops connection attempts: its backlog is full.
     asio::ip::tcp::acceptor full(context);
     full.open(asio::ip::tcp::v4());
     full.bind({asio::ip::make_address("127.9.9.9"), server.port()});

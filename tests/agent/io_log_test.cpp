@@ -47,13 +47,13 @@ BOOST_AUTO_TEST_CASE(untrusted_text_cannot_steer_anything)
         {"\x7f", "\\x7f"},
         {"\xc2\x9b"
          "31m",
-         "\\xc2\\x9b31m"},  // CSI as one C1 character
+         "\\xc2\\x9b31m"},  // CSI as a single C1 character
         {"a\xe2\x80\xae"
          "b",
-         "a\\xe2\\x80\\xaeb"},  // U+202E turns the direction of what follows
+         "a\\xe2\\x80\\xaeb"},  // U+202E, right-to-left override
         {"\xe2\x81\xa6\xe2\x80\x8f\xd8\x9c", "\\xe2\\x81\\xa6\\xe2\\x80\\x8f\\xd8\\x9c"},
         {"\xe2\x80\xa6 \xe2\x80\x9c", "\xe2\x80\xa6 \xe2\x80\x9c"},  // an ellipsis and a quotation mark
-        {"\xff\xfe", "\\xff\\xfe"},                                  // no UTF-8
+        {"\xff\xfe", "\\xff\\xfe"},                                  // not UTF-8
         {"\xc0\xaf", "\\xc0\\xaf"},                                  // overlong
         {"\xe0\x80\xaf", "\\xe0\\x80\\xaf"},                         // overlong
         {"\xed\xa0\x80", "\\xed\\xa0\\x80"},                         // surrogate
@@ -189,7 +189,7 @@ BOOST_AUTO_TEST_CASE(message_ids_are_well_formed_and_differ)
 
 BOOST_AUTO_TEST_CASE(systemd_is_told)
 {
-    // An abstract socket in the place of systemd's.
+    // An abstract socket in place of systemd's.
     const int receiver = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     const std::string name = "exposure-agent-test-" + std::to_string(::getpid());
     sockaddr_un address{};

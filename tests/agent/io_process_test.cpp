@@ -46,7 +46,7 @@ pid_t pid_in(const std::string& text)
     return static_cast<pid_t>(std::stol(text));
 }
 
-// Gone, or a zombie that its new parent has not looked at yet.
+// Gone, or a zombie not yet reaped by its new parent.
 bool is_gone(pid_t pid)
 {
     for (int i = 0; i < 500; ++i) {
@@ -62,7 +62,7 @@ bool is_gone(pid_t pid)
     return false;
 }
 
-// For this thread and its children, the calls that came after Linux 4.18 (RHEL 8) do not exist.
+// Makes system calls newer than Linux 4.18 (RHEL 8) fail with ENOSYS for this thread and its children.
 bool forget_newer_calls()
 {
     std::array<sock_filter, 5> program{{BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
@@ -111,7 +111,7 @@ BOOST_AUTO_TEST_CASE(what_cannot_be_started_is_a_failure)
 
 BOOST_AUTO_TEST_CASE(nothing_is_inherited_but_what_was_given)
 {
-    const int leaked = ::open("/dev/null", O_RDONLY);  // without O_CLOEXEC, on purpose
+    const int leaked = ::open("/dev/null", O_RDONLY);  // deliberately without O_CLOEXEC
     sigset_t blocked;
     ::sigemptyset(&blocked);
     ::sigaddset(&blocked, SIGTERM);
@@ -121,7 +121,7 @@ BOOST_AUTO_TEST_CASE(nothing_is_inherited_but_what_was_given)
         run({.argv = {"/bin/sh", "-c",
                       "/usr/bin/env | /usr/bin/grep -v -e ^PWD= -e ^_= -e ^SHLVL= -e ^OLDPWD=; pwd; "
                       "/usr/bin/grep SigBlk /proc/self/status; "
-                      // glibc's own two signals (32, 33) are ignored between spawn and exec
+                      // glibc ignores its two internal signals (32, 33) between spawn and exec
                       "/usr/bin/grep -cE '^SigIgn:.(0{16}|0000000180000000)$' /proc/self/status; echo "
                       "/proc/self/fd/*"},
              .environment = {{"EXPOSURE", "logs"}, {"EMPTY", ""}},
@@ -132,13 +132,13 @@ BOOST_AUTO_TEST_CASE(nothing_is_inherited_but_what_was_given)
     BOOST_REQUIRE(outcome.has_value());
     BOOST_TEST(outcome->out ==
                "EMPTY=\nEXPOSURE=logs\n/\nSigBlk:\t0000000000000000\n1\n"
-               "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n");  // 3: the shell reads
+               "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n");  // 3: the shell, reading
                                                                                       // the directory
 }
 
 BOOST_AUTO_TEST_CASE(a_kernel_that_is_older_than_process_descriptors)
 {
-    const int leaked = ::open("/dev/null", O_RDONLY);  // without O_CLOEXEC, on purpose
+    const int leaked = ::open("/dev/null", O_RDONLY);  // deliberately without O_CLOEXEC
     bool filtered = false;
     std::string out;
     bool timed_out = false;
@@ -151,14 +151,14 @@ BOOST_AUTO_TEST_CASE(a_kernel_that_is_older_than_process_descriptors)
     ::close(leaked);
     BOOST_TEST(filtered);
     BOOST_TEST(out ==
-               "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n");  // 3: the glob's own
+               "/proc/self/fd/0 /proc/self/fd/1 /proc/self/fd/2 /proc/self/fd/3\n");  // 3: the shell's own
     BOOST_TEST(timed_out);
 }
 
 BOOST_AUTO_TEST_CASE(numbers_that_are_free_below_3_do_not_mix_up_the_streams)
 {
     const int saved = ::fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 100);
-    ::close(STDIN_FILENO);  // as a supervisor may start us: the next file that is opened is number 0
+    ::close(STDIN_FILENO);  // as some supervisors do: the next file opened becomes descriptor 0
     const auto outcome = sh("echo out; echo err >&2");
     ::dup2(saved, STDIN_FILENO);
     ::close(saved);

@@ -125,7 +125,7 @@ BOOST_AUTO_TEST_CASE(the_proxy_is_chosen)
         http_address to;
         std::optional<std::string> configured;
         io::proxy_environment environment;
-        const char* expected;  // "" for none
+        const char* expected;  // empty: no proxy
     } table[] = {
         {"none", https("a.example.com"), {}, {}, ""},
         {"environment", https("a.example.com"), {}, {"http://p.example.com:3128", {}}, "p.example.com:3128"},

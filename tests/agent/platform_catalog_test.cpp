@@ -17,7 +17,7 @@ bool says(const std::string& sentence, std::string_view words)
     return sentence.find(words) != std::string::npos;
 }
 
-// What the rule makes of the elementUpdates for "provider-accessKeyID": its value, or the sentence.
+// Result of applying the extraction rule to "provider-accessKeyID": its value, or the error message.
 std::string extracted(const std::string& updates)
 {
     const std::string wanted = "provider-accessKeyID";
@@ -29,7 +29,7 @@ std::string extracted(const std::string& updates)
     return "value: " + std::string(found->second.view());
 }
 
-// One update of the wanted element with these facets.
+// An update of the wanted element with these facets.
 std::string facets(const std::string& list)
 {
     return R"([{"id": "provider-accessKeyID", "facetValues": {"facets": )" + list + "}}]";

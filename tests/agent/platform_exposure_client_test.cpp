@@ -13,7 +13,7 @@ using support::run_coroutine;
 
 const std::string base = "https://les.example.com/api/v1/tenants/orion-123/instances";
 
-// One token until it is refused, then the next.
+// Returns the first token until it is refused, then the second.
 class scripted_tokens final : public platform::access_tokens {
 public:
     io::task<crypto::secret> current() override { co_return crypto::secret(std::string_view(token)); }
@@ -219,7 +219,7 @@ BOOST_AUTO_TEST_CASE(a_refused_spelling_of_the_group_is_followed_by_the_other_on
         BOOST_CHECK(sent(0) == spaces);
         BOOST_CHECK(sent(1) == groups);
     }
-    // both refused: what the first one said; once each
+    // both variants refused: each is sent once, and the first response is reported
     http.requests.clear();
     http.expect("POST", base).answer(400, R"({"message": "the former"})");
     http.expect("POST", base).answer(400, R"({"message": "the latter"})");
@@ -227,13 +227,13 @@ BOOST_AUTO_TEST_CASE(a_refused_spelling_of_the_group_is_followed_by_the_other_on
     BOOST_CHECK(refused.code == errc::refused);
     BOOST_TEST(refused.context.find("the former") != std::string::npos);
     BOOST_TEST(http.requests.size() == 2u);
-    // an outcome that is open ends it, and so does a refusal of another kind
+    // an unknown outcome or a different refusal ends the attempt
     http.expect("POST", base).answer(400);
     http.expect("POST", base).fail(errc::no_answer);
     BOOST_CHECK(run_coroutine(client.create_instance(health, choice)).error().code == errc::no_answer);
     http.expect("POST", base).answer(409);
     BOOST_CHECK(run_coroutine(client.create_instance(health, choice)).error().code == errc::refused);
-    // what is known is not tried otherwise
+    // once the variant is known, the other is not tried
     choice.fields = group_fields::business_group;
     http.expect("POST", base).answer(400);
     BOOST_CHECK(!run_coroutine(client.create_instance(health, choice)));
@@ -326,7 +326,7 @@ BOOST_FIXTURE_TEST_CASE(after_a_429_it_waits_for_its_turn_and_is_sent_again, pac
     BOOST_CHECK(read());
     BOOST_TEST_REQUIRE(clock.slept.size() == 1U);
     BOOST_CHECK(clock.slept.front() == milliseconds(5000));
-    // from then on one request after the other, until a run of good answers
+    // from then on requests are spaced out, until enough of them have succeeded
     answer_well(8);
     for (int i = 0; i < 8; ++i)
         BOOST_CHECK(read());
@@ -362,7 +362,7 @@ BOOST_FIXTURE_TEST_CASE(a_long_retry_after_is_honoured_by_every_request, paced)
     BOOST_CHECK(again.error().code == errc::throttled);
     BOOST_CHECK(again.error().retry_after == std::chrono::seconds(600));
     BOOST_TEST(http.requests.size() == sent);
-    // another platform is not meant
+    // other platforms are not affected
     auto other = logs;
     other.base_url = "https://hes.example.com";
     http.expect("GET", "https://hes.example.com/api/v1/tenants/orion-123/instances/i-1/users/u-1")
@@ -373,7 +373,7 @@ BOOST_FIXTURE_TEST_CASE(a_long_retry_after_is_honoured_by_every_request, paced)
     BOOST_CHECK(read());
 }
 
-// Its intent is stored, and settle times count from there.
+// The intent of a POST is stored before it, and settle times count from there, so it cannot wait for long.
 BOOST_FIXTURE_TEST_CASE(a_post_waits_a_short_while_only, paced)
 {
     expect().answer(503, "", {{"retry-after", "30"}});

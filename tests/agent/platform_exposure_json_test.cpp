@@ -21,7 +21,7 @@ struct user_list {
     bool cut_off = false;
 };
 
-// In pieces of this many bytes; 0: at once.
+// Feeds the body in chunks of `piece` bytes; 0: all at once.
 policy::result<user_list> read_users(std::string_view body, std::size_t piece = 0)
 {
     user_list list;

@@ -2,7 +2,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-// Logins (failure-modes S1) as dialogues with the login server.
+// Logins (failure-modes S1) against a scripted login server.
 
 namespace {
 
@@ -43,7 +43,7 @@ BOOST_AUTO_TEST_CASE(a_code_becomes_tokens_as_the_reference_says)
         BOOST_TEST(request.body ==
                    "grant_type=authorization_code&code=c%2F1&redirect_uri=http%3A%2F%2Flocalhost");
         BOOST_TEST(request.authorization == "Basic " + crypto::base64("exposure-automation:s3cret-value"));
-        BOOST_TEST(spent("c/1"));  // on disk before it is sent
+        BOOST_TEST(spent("c/1"));  // recorded on disk before the request is sent
     });
     BOOST_CHECK(login("c/1"));
     BOOST_TEST(current() == "a1");
@@ -105,7 +105,7 @@ BOOST_AUTO_TEST_CASE(another_person_needs_force)
     expect_post().answer(200, pair_of("someone", "r4"));
     BOOST_CHECK(login("c4", true));
     BOOST_TEST(status().subject == "someone");
-    expect_post().answer(200, pair_body("opaque", "r5"));  // says nothing of its person
+    expect_post().answer(200, pair_body("opaque", "r5"));  // does not identify its user
     BOOST_CHECK(login("c5"));
     BOOST_TEST(status().subject == "");
 }
@@ -148,7 +148,7 @@ BOOST_AUTO_TEST_CASE(a_login_repairs_a_record_that_cannot_be_read)
     }
     store.text = R"({"format": 2, "tokens": {}})";
     make();
-    BOOST_CHECK(login("c2").error().code == errc::config);  // a newer version's is left alone
+    BOOST_CHECK(login("c2").error().code == errc::config);  // the record of a newer version is left alone
 }
 
 BOOST_AUTO_TEST_CASE(a_token_that_could_not_be_used_is_not_kept)
@@ -244,7 +244,7 @@ BOOST_AUTO_TEST_CASE(a_burnt_seed_is_never_replayed)
     BOOST_CHECK(import("seed-1").error().code == errc::login_required);
     make();
     BOOST_CHECK(import("seed-1").value() == seed::known);
-    BOOST_TEST(current() == "a1");  // the grant that was there still is
+    BOOST_TEST(current() == "a1");  // the existing grant is kept
     BOOST_CHECK(status().state == login_state::ok);
 }
 
@@ -275,7 +275,7 @@ BOOST_AUTO_TEST_CASE(people_are_called_by_their_names)
     BOOST_CHECK(login("c1"));
     BOOST_TEST(status().subject == "svc-exposure");
     expect_post().answer(200, pair_of("62508f01-b321", "r2"));
-    BOOST_CHECK(login("c2"));  // the same person
+    BOOST_CHECK(login("c2"));  // the same user
     BOOST_TEST(status().subject == "62508f01-b321");
 }
 
@@ -289,7 +289,7 @@ BOOST_AUTO_TEST_CASE(logout_forgets_the_tokens_but_not_what_was_spent)
     BOOST_TEST(spent("code-0"));
     BOOST_CHECK(import("r1").value() == seed::known);
     expect_post().answer(200, pair_of("someone", "r2"));
-    BOOST_CHECK(login("c2"));  // whoever it is
+    BOOST_CHECK(login("c2"));  // any user is accepted
 }
 
 BOOST_AUTO_TEST_SUITE_END()

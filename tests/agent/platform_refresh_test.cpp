@@ -6,7 +6,7 @@
 #include <functional>
 #include <map>
 
-// The refresh protocol (failure-modes S2) as dialogues with the login server.
+// The refresh protocol (failure-modes S2) against a scripted login server.
 
 namespace {
 
@@ -17,7 +17,7 @@ using policy::errc;
 using asked_by = platform::oauth_tokens::asked_by;
 
 struct fixture : support::oauth_fixture {
-    // Past the point where the access token of given_login() is refreshed ahead of its end.
+    // Past the time at which the access token of given_login() is refreshed, ahead of its expiry.
     void wait_until_due() { clock.step(std::chrono::seconds(week) - 50min); }
     void wait_for_the_end() { clock.step(std::chrono::seconds(week) + 1s); }
 };
@@ -53,7 +53,7 @@ BOOST_AUTO_TEST_CASE(it_is_refreshed_ahead_of_its_end_as_the_reference_says)
         BOOST_TEST(request.headers.at("Content-Type") == "application/x-www-form-urlencoded");
         BOOST_TEST(request.authorization == "Basic " + crypto::base64("exposure-automation:s3cret-value"));
         BOOST_TEST(!request.idempotent);
-        BOOST_TEST(open_attempts("r1") == 1);  // the intent is on disk before it is sent
+        BOOST_TEST(open_attempts("r1") == 1);  // the intent is on disk before the request is sent
     });
     BOOST_TEST(current() == "a2");
     const auto record = store.record();
@@ -105,14 +105,14 @@ BOOST_AUTO_TEST_CASE(fifty_calls_share_one_refresh)
     const auto all = [&]() -> io::awaitable<void> {
         co_await io::for_each_parallel(51, 51, [&](std::size_t index) -> io::awaitable<void> {
             if (index < 50) co_return co_await call();
-            co_await clock.sleep_for(1s);  // until all fifty wait
+            co_await clock.sleep_for(1s);  // until all fifty are waiting
             at_risk = (co_await tokens->status()).value().attention;
             answered.set();
         });
     };
     run(all());
     BOOST_TEST(given["a2"] == 50);
-    BOOST_TEST(!at_risk);  // its outcome is still to come
+    BOOST_TEST(!at_risk);  // the outcome is still open
     BOOST_TEST(http.requests.size() == 1u);
 }
 
@@ -154,11 +154,11 @@ BOOST_AUTO_TEST_CASE(never_sent_after_the_end_is_the_failure_of_the_call)
     BOOST_TEST(current() == "failed: untrusted");
     BOOST_TEST(http.requests.size() == 1u);
     expect_post().answer(200, pair_body("a2", "r2"));
-    BOOST_CHECK(run(tokens->refresh_if_due(asked_by::person)));  // a person does not wait
+    BOOST_CHECK(run(tokens->refresh_if_due(asked_by::person)));  // a manual refresh does not wait
     BOOST_TEST(current() == "a2");
 }
 
-// A person's word skips a back-off, also when it joins a refresh of the schedule's that does not.
+// A manual refresh skips the backoff, even if it joins a scheduled refresh that does not.
 BOOST_AUTO_TEST_CASE(a_person_who_joins_the_schedules_refresh_does_not_wait)
 {
     given_login();
@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(lost_answers_are_spread_over_the_remaining_life)
             BOOST_CHECK(status().state == login_state::ok);
             BOOST_TEST(status().sentence.find(policy::format_utc(*status().access_token_expires_at)) !=
                        std::string::npos);
-            make();  // a restart is no new reason
+            make();  // a restart does not allow another attempt
             clock.step(9min);
             BOOST_CHECK(run(tokens->refresh_if_due()));
             BOOST_TEST(current() == "a1");
@@ -255,7 +255,7 @@ BOOST_AUTO_TEST_CASE(lost_answers_are_spread_over_the_remaining_life)
         }
 }
 
-// What a proxy or an overloaded server says was not processed, and is no verdict of the authorization server.
+// An error from a proxy or an overloaded server was not processed: it says nothing about the token.
 BOOST_AUTO_TEST_CASE(error_pages_and_refused_connections_are_no_verdict)
 {
     const unknown_answer rows[] = {
@@ -294,8 +294,8 @@ BOOST_AUTO_TEST_CASE(error_pages_and_refused_connections_are_no_verdict)
         }
 }
 
-// The server's outage may be as long as it likes: there is nothing left to protect once the access token
-// ended.
+// Retries continue for any length of outage: once the access token has expired, there is nothing left to
+// protect.
 BOOST_AUTO_TEST_CASE(after_the_end_it_is_tried_for_as_long_as_it_takes)
 {
     given_login();
@@ -340,7 +340,7 @@ BOOST_AUTO_TEST_CASE(the_heartbeat_that_got_lost_is_spread)
     BOOST_TEST(current() == "a2");
 }
 
-// Killed between sending and saving: the record names one sending without an outcome.
+// Killed between sending and saving: the record shows one attempt without an outcome.
 BOOST_AUTO_TEST_CASE(after_a_kill_it_is_sent_once_more)
 {
     given_login();
@@ -358,7 +358,7 @@ BOOST_AUTO_TEST_CASE(after_a_kill_it_is_sent_once_more)
     BOOST_TEST(open_attempts("r1") == 2);
     BOOST_TEST(status().attention);
     expect_post().answer(200, pair_body("a2", "r2"));
-    BOOST_CHECK(run(tokens->refresh_if_due(asked_by::person)));  // a person does not wait
+    BOOST_CHECK(run(tokens->refresh_if_due(asked_by::person)));  // a manual refresh does not wait
     BOOST_TEST(current() == "a2");
 }
 
@@ -397,7 +397,7 @@ BOOST_AUTO_TEST_CASE(a_refused_client_is_tried_hourly_and_when_it_changes)
     BOOST_TEST(status().sentence.find("access token is refused") == std::string::npos);
     BOOST_TEST(status().sentence.find("exposure-agent login") == std::string::npos);
     BOOST_TEST(
-        (run(tokens->refresh_due_at()).value().value() <= clock.now() + 30s));  // the secret is looked at
+        (run(tokens->refresh_due_at()).value().value() <= clock.now() + 30s));  // the secret is checked again
 
     clock.step(2min);
     expect_post().answer(401, R"({"error": "invalid_client"})");
@@ -411,7 +411,7 @@ BOOST_AUTO_TEST_CASE(a_refused_client_is_tried_hourly_and_when_it_changes)
     BOOST_CHECK(status().state == login_state::ok);
 }
 
-BOOST_AUTO_TEST_CASE(a_wrong_secret_by_its_other_name)  // as Keycloak 25 says it
+BOOST_AUTO_TEST_CASE(a_wrong_secret_by_its_other_name)  // worded as by Keycloak 25
 {
     given_login();
     wait_for_the_end();
@@ -422,7 +422,7 @@ BOOST_AUTO_TEST_CASE(a_wrong_secret_by_its_other_name)  // as Keycloak 25 says i
                std::string::npos);
 }
 
-// As the daemon does it: it acts when something is due, and sleeps until then.
+// As in the daemon: act when something is due, sleep until then.
 BOOST_AUTO_TEST_CASE(a_changed_secret_is_noticed_though_nothing_else_asks)
 {
     given_login();
@@ -431,7 +431,7 @@ BOOST_AUTO_TEST_CASE(a_changed_secret_is_noticed_though_nothing_else_asks)
     BOOST_TEST(current() == "failed: client_refused");
     make();
     const auto due = [&] { return run(tokens->refresh_due_at()).value().value() <= clock.now(); };
-    BOOST_TEST(due());  // whether it changed while nothing ran is not known
+    BOOST_TEST(due());  // the secret may have changed while nothing was running
     BOOST_TEST(!run(tokens->refresh_if_due()));
     BOOST_TEST(!due());
     clock.step(31s);
@@ -459,7 +459,7 @@ BOOST_AUTO_TEST_CASE(other_verdicts_leave_the_token_alone)
         }
 }
 
-// RFC 6749 section 2.3.1 wants both parts form-encoded; the reference shows them as they are.
+// RFC 6749 section 2.3.1 requires both parts to be form-encoded; the reference shows them unencoded.
 BOOST_AUTO_TEST_CASE(a_secret_with_plus_or_percent_is_tried_both_ways)
 {
     const auto plain = "Basic " + crypto::base64("exposure-automation:a+b%c");
@@ -474,7 +474,7 @@ BOOST_AUTO_TEST_CASE(a_secret_with_plus_or_percent_is_tried_both_ways)
         BOOST_TEST(request.authorization == encoded);
     });
     BOOST_TEST(current() == "a2");
-    make();  // which of them works is remembered
+    make();  // the variant that worked is remembered
     wait_until_due();
     expect_post().answer(200, pair_body("a3", "r3")).then([&](const support::seen_request& request) {
         BOOST_TEST(request.authorization == encoded);
@@ -517,7 +517,7 @@ BOOST_AUTO_TEST_CASE(a_refresh_token_that_idles_out_is_refreshed_before)
     BOOST_CHECK(run(tokens->refresh_due_at()).value() == clock.now() + 20min);
 }
 
-// The file is edited while the exchange waits: the old token goes to the old address, and nothing else does.
+// The file is edited during the exchange: the old token goes to the old address, and nothing else is sent.
 BOOST_AUTO_TEST_CASE(an_edit_during_a_refresh_does_not_redirect_it)
 {
     given_login();
@@ -538,7 +538,7 @@ BOOST_AUTO_TEST_CASE(an_edit_during_a_refresh_does_not_redirect_it)
     BOOST_TEST(http.requests.size() == 1u);
 }
 
-// Before the secret has been read, too.
+// Same for an edit before the secret has been read.
 BOOST_AUTO_TEST_CASE(an_edit_before_the_sending_does_not_redirect_it)
 {
     given_login();
@@ -558,7 +558,7 @@ BOOST_AUTO_TEST_CASE(a_copied_state_directory_presents_nothing)
     given_login();
     store.copied = true;
     make();
-    BOOST_TEST(current() == "a1");  // a copy may look
+    BOOST_TEST(current() == "a1");  // a copy may still read
     BOOST_TEST(after_refusal("a1") == "failed: login_required");
     wait_for_the_end();
     for (const auto who : {asked_by::schedule, asked_by::person})
@@ -568,7 +568,7 @@ BOOST_AUTO_TEST_CASE(a_copied_state_directory_presents_nothing)
     BOOST_TEST(status().sentence.find("takeover") != std::string::npos);
     BOOST_TEST(http.requests.empty());
     expect_post().answer(200, pair_body("a2", "r2"));
-    BOOST_CHECK(run(tokens->login_with_code(crypto::secret("code-1"), false)));  // its own grant
+    BOOST_CHECK(run(tokens->login_with_code(crypto::secret("code-1"), false)));  // a grant of its own
     BOOST_TEST(current() == "a2");
 }
 
@@ -678,7 +678,7 @@ BOOST_AUTO_TEST_CASE(a_new_token_that_has_worked_and_ends_early)
     tokens->accepted(crypto::secret("a2"));
     clock.step(10s);
     expect_post().answer(200, pair_body("a3", "r3"));
-    BOOST_TEST(after_refusal("a2") == "a3");  // not the end of the run
+    BOOST_TEST(after_refusal("a2") == "a3");  // the run goes on
     BOOST_CHECK(clock.slept == std::vector<std::chrono::milliseconds>{20s});
 }
 
@@ -688,7 +688,7 @@ BOOST_AUTO_TEST_CASE(a_new_token_that_the_platform_does_not_know_yet)
     wait_until_due();
     expect_post().answer(200, pair_body("a2", "r2"));
     BOOST_TEST(current() == "a2");
-    BOOST_TEST(after_refusal("a2") == "a1");  // which nobody has refused so far
+    BOOST_TEST(after_refusal("a2") == "a1");  // a1 has not been refused so far
     BOOST_TEST(current() == "a1");
     BOOST_TEST(http.requests.size() == 1u);
     expect_post().answer(200, pair_body("a3", "r3"));
@@ -786,7 +786,7 @@ BOOST_AUTO_TEST_CASE(a_stop_between_two_tries_leaves_a_record)
     BOOST_TEST(open_attempts("r1") == 1);
 }
 
-// What is to come, by the same rule: "refresh 3600, login 7200" in seconds from now on.
+// Upcoming refreshes and logins by the same rule: "refresh 3600, login 7200" in seconds from now.
 BOOST_AUTO_TEST_CASE(forecast_of_refreshes_and_logins)
 {
     const auto at = clock.now();
@@ -807,7 +807,7 @@ BOOST_AUTO_TEST_CASE(forecast_of_refreshes_and_logins)
     auto record = login("r1");
     BOOST_TEST(told(record, 49h) == "refresh 86400, refresh 172800");  // the heartbeat
     record.tokens.expires_at = at + 10h;
-    BOOST_TEST(told(record, 19h) == "refresh 32400, refresh 64800");  // an hour ahead of each end
+    BOOST_TEST(told(record, 19h) == "refresh 32400, refresh 64800");  // an hour before each expiry
     record.tokens.refresh_expires_at = at + 3h;
     BOOST_TEST(told(record, 5h) == "refresh 7200, refresh 14400");  // two thirds of the refresh token's life
     record.session_ends_at = at + 10h + 1s;
@@ -816,10 +816,10 @@ BOOST_AUTO_TEST_CASE(forecast_of_refreshes_and_logins)
                                 .attempts = 2,
                                 .spent = false,
                                 .last = at});
-    BOOST_TEST(told(record, 2h) == "refresh 4500");  // no answer came: spread over what is left
+    BOOST_TEST(told(record, 2h) == "refresh 4500");  // no answer: spread over the remaining time
 
     auto alone = login("");
-    BOOST_TEST(told(alone, 24h * 365) == "");  // nobody knows when it ends
+    BOOST_TEST(told(alone, 24h * 365) == "");  // its expiry is unknown
     alone.tokens.expires_at = at + 8h;
     BOOST_TEST(told(alone, 17h) == "login 28800, login 57600");
 
@@ -851,7 +851,7 @@ BOOST_AUTO_TEST_CASE(ahead_of_the_end_by_a_tenth_within_bounds)
     BOOST_TEST((lead(5h) == 30min));
     BOOST_TEST((lead(24h * 7) == 1h));
     BOOST_TEST((lead(100s) == 50s));
-    BOOST_TEST((lead(40s) == 10s));  // never within half a minute of the last one
+    BOOST_TEST((lead(40s) == 10s));  // at least 30 s after the previous one
 }
 
 BOOST_AUTO_TEST_CASE(readers_have_the_next_token_before_the_last_one_ends)

@@ -154,7 +154,7 @@ BOOST_AUTO_TEST_CASE(a_file_is_read_again_when_it_changes)
 {
     platform::external_tokens tokens(file(write("token", "t1\n")), reader, clock);
     BOOST_TEST(run(tokens.current()).value().view() == "t1");
-    write("other", "x");  // takes the inode that the next line would reuse
+    write("other", "x");  // occupies the inode that the next write would otherwise reuse
     write("token", "t22");
     BOOST_TEST(run(tokens.current()).value().view() == "t22");
     BOOST_CHECK(tokens.status().state == platform::login_state::external);

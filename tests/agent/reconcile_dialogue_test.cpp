@@ -5,8 +5,8 @@
 
 #include <boost/test/unit_test.hpp>
 
-// The executor as dialogues: given these answers, these requests were sent, in this order, and this is on
-// disk.
+// The executor against scripted ports: given these answers, these requests are sent in this order, and this
+// is on disk afterwards.
 
 namespace {
 
@@ -19,7 +19,7 @@ policy::failure failing(errc code)
     return {.code = code, .context = "trouble"};
 }
 
-// Fails the n-th call of that name, once.
+// Fails the n-th call of this name, once.
 auto strike(std::string call, int nth, errc code, bool done_all_the_same = false)
 {
     return [=, seen = 0](const std::string& now, bool& done) mutable -> std::optional<policy::failure> {
@@ -63,7 +63,7 @@ BOOST_AUTO_TEST_CASE(nothing_due_costs_what_is_ours)
         return w.said.take();
     };
     BOOST_TEST(said_of_a_pass() == quiet, boost::test_tools::per_element());
-    // once its POST has settled, the list is searched for a double; and once a day
+    // the list is searched for duplicates once the POST has settled, and then once a day
     w.clock.step(std::chrono::seconds(16));
     BOOST_TEST(said_of_a_pass() == listed, boost::test_tools::per_element());
     BOOST_TEST(said_of_a_pass() == quiet, boost::test_tools::per_element());
@@ -79,7 +79,7 @@ BOOST_AUTO_TEST_CASE(missing_by_id_is_confirmed_by_the_list)
     w.clock.step(std::chrono::seconds(16));
     w.reconcile();
     const auto kept = w.kept().current;
-    // 404 to its single read, and listed: a passing inconsistency
+    // listed, but a single read returns 404: a transient inconsistency
     w.said.take();
     w.platform.trouble = strike("read_user", 1, errc::not_found);
     BOOST_TEST(w.reconcile().converged());
@@ -94,7 +94,7 @@ BOOST_AUTO_TEST_CASE(missing_by_id_is_confirmed_by_the_list)
     BOOST_TEST(w.kept().current != kept);
 }
 
-// What shows a part says nothing of the rest, and one 404 may be wrong.
+// An incomplete list says nothing about missing users, and a single 404 may be wrong.
 BOOST_AUTO_TEST_CASE(missing_from_a_part_of_the_list_is_asked_for_twice)
 {
     small_world w;
@@ -114,7 +114,7 @@ BOOST_AUTO_TEST_CASE(missing_from_a_part_of_the_list_is_asked_for_twice)
     BOOST_TEST(w.platform.requests.size() == 2U);
 }
 
-// One user that the platform cannot show holds up nothing; a platform that fails altogether is not listed.
+// One unreadable user blocks nothing else; if the whole platform fails, the list is not requested.
 BOOST_AUTO_TEST_CASE(a_single_read_that_fails_is_no_verdict)
 {
     struct row {
@@ -147,7 +147,7 @@ BOOST_AUTO_TEST_CASE(a_single_read_that_fails_is_no_verdict)
     }
 }
 
-// The list saw its double, and was remembered; the retirement finds the double again by itself.
+// The list is not due again, so no pass sees the duplicate; the retirement finds it by itself.
 BOOST_AUTO_TEST_CASE(a_generation_goes_with_its_doubles)
 {
     small_world w;
@@ -241,7 +241,7 @@ BOOST_AUTO_TEST_CASE(a_hook_that_fails_after_a_switch_shows_the_way_back)
         "the hook said no; to return to the previous certificate, run: exposure-agent rollback logs/siem");
 }
 
-// The verb of somebody else, on the same exposure.
+// Another command on the same exposure.
 BOOST_AUTO_TEST_CASE(others_have_their_turn_while_hooks_run)
 {
     small_world w;
@@ -287,7 +287,7 @@ BOOST_AUTO_TEST_CASE(hooks_of_one_user_run_once_at_a_time)
                                      [](const auto& line) { return line.starts_with("hooks "); }) == 1);
 }
 
-// What came into use while they ran has hooks of its own, and a failure of the ones before is not its own.
+// A certificate switched to while hooks ran has hooks of its own; failures of the earlier hooks do not count.
 BOOST_AUTO_TEST_CASE(the_end_of_hooks_counts_for_the_certificate_that_they_ran_for)
 {
     for (const int failures : {0, 1}) {
@@ -331,7 +331,7 @@ BOOST_AUTO_TEST_CASE(a_user_that_is_removed_while_its_hooks_run_is_not_brought_b
     BOOST_TEST(w.world->stored().users.empty());
 }
 
-// The pass had planned it before.
+// The pass had already planned a creation.
 BOOST_AUTO_TEST_CASE(a_host_that_leaves_creates_nothing_any_more)
 {
     small_world w;
@@ -348,7 +348,7 @@ BOOST_AUTO_TEST_CASE(a_host_that_leaves_creates_nothing_any_more)
     BOOST_TEST(w.platform.requests.empty());
 }
 
-// A caller who is gone when the turn comes: nothing was done, and the others go on.
+// The caller is gone when its turn comes: nothing is done, and others are not held up.
 BOOST_AUTO_TEST_CASE(what_is_not_begun_changes_nothing)
 {
     small_world w;
@@ -390,7 +390,7 @@ BOOST_AUTO_TEST_CASE(a_certificate_that_the_broker_refuses_is_never_switched_to)
     BOOST_TEST(w.platform.users.size() == 2U);
 }
 
-// What is said of a certificate that the broker does not accept, when it says `in_use` of the one in use.
+// The message for a certificate that the broker does not accept, given its verdict on the one in use.
 std::string sentence_of(deploy::verify_verdict fresh, deploy::verify_verdict in_use,
                         std::chrono::seconds timeout)
 {
@@ -498,7 +498,7 @@ BOOST_AUTO_TEST_CASE(a_delete_is_believed_when_a_read_says_404)
     BOOST_TEST(w.publisher.current.empty());
 }
 
-// Its tenant left the file, so no look showed the old user: its mark is read before it is deleted.
+// Its exposure is gone from the file, so no pass observed the old user: its marker is read before the delete.
 BOOST_AUTO_TEST_CASE(a_user_that_no_look_showed_is_read_before_it_is_deleted)
 {
     enum class mark { ours, cut_off, foreign, none };
@@ -529,13 +529,13 @@ BOOST_AUTO_TEST_CASE(a_user_with_a_copied_marker_is_never_deleted)
     small_world w;
     w.reconcile();
     w.platform.copy_marker(w.platform.users.begin()->first, "somebody-else");
-    w.clock.step(std::chrono::seconds(16));  // the list is searched for a double
+    w.clock.step(std::chrono::seconds(16));  // the list is searched for duplicates
     BOOST_TEST(w.reconcile().converged());
     BOOST_TEST(w.platform.users.size() == 2U);
     BOOST_TEST((w.kept().generations.front().not_ours == words{"somebody-else"}));
     BOOST_TEST(w.store.events.back().event == "not_ours");
 
-    // it was looked at once, and not again
+    // it is examined once only
     w.said.take();
     w.clock.step(std::chrono::hours(24));  // the daily list
     BOOST_TEST(w.reconcile().converged());
@@ -642,7 +642,7 @@ BOOST_AUTO_TEST_CASE(an_earlier_expiration_date_counts_when_it_is_first_seen)
     w.reconcile();
     const auto first = w.kept().current;
     const auto end = w.kept().generations.front().certificate->not_after;
-    w.platform.users.begin()->second.user.expiration_date = end;  // shown, and the same end
+    w.platform.users.begin()->second.user.expiration_date = end;  // shown by the platform, same expiry
     BOOST_TEST(w.reconcile().converged());
     BOOST_TEST((w.kept().generations.front().certificate->expiration_date == end));
     BOOST_TEST(w.store.events.back().event == "in_use");
@@ -657,7 +657,7 @@ BOOST_AUTO_TEST_CASE(an_earlier_expiration_date_counts_when_it_is_first_seen)
     w.reconcile();
     BOOST_TEST(w.store.events.size() == told);
 
-    // ended from one day to the next: a new certificate
+    // expired ahead of time: a new certificate is issued
     w.platform.users.begin()->second.user.expiration_date = w.clock.now() - std::chrono::hours(1);
     BOOST_TEST(w.reconcile().converged());
     BOOST_TEST(w.kept().current != first);
@@ -690,7 +690,7 @@ BOOST_AUTO_TEST_CASE(half_of_the_users_gone_at_once_is_an_incident)
     BOOST_TEST(w.platform.users.size() == 2U);
 }
 
-// One answered GET ends no back-off: a whole pass does.
+// A single successful GET does not end the backoff; a whole pass does.
 BOOST_AUTO_TEST_CASE(a_back_off_is_over_after_a_whole_pass)
 {
     small_world w;
@@ -703,7 +703,7 @@ BOOST_AUTO_TEST_CASE(a_back_off_is_over_after_a_whole_pass)
     const auto& kept = w.store.saved.exposures.at("logs").failure;
     BOOST_TEST_REQUIRE(kept.has_value());
     const int failures = kept->count;
-    // it can be looked at, but makes nothing
+    // reads succeed, but creating fails
     w.siem().contact = "other@example.com";
     w.platform.trouble = [](const std::string& call, bool&) {
         return call == "create_user" ? std::optional(failing(errc::throttled)) : std::nullopt;
@@ -711,7 +711,7 @@ BOOST_AUTO_TEST_CASE(a_back_off_is_over_after_a_whole_pass)
     w.reconcile(soon);
     BOOST_TEST_REQUIRE(kept.has_value());
     BOOST_TEST(kept->count >= failures);
-    BOOST_TEST(!kept->next_attempt.has_value());  // the step has its own
+    BOOST_TEST(!kept->next_attempt.has_value());  // the step has a backoff of its own
     w.platform.trouble = {};
     BOOST_TEST(w.reconcile().converged());
     BOOST_TEST(!kept.has_value());

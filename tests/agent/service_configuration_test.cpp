@@ -35,7 +35,7 @@ BOOST_AUTO_TEST_SUITE(service_configuration)
 BOOST_AUTO_TEST_CASE(a_plain_file_shows_in_its_directory)
 {
     const scratch here;
-    const auto places = places_of(here.root / "agent.yaml");  // there or not
+    const auto places = places_of(here.root / "agent.yaml");  // whether it exists or not
     BOOST_TEST((places == std::map<fs::path, names>{{here.root, {"agent.yaml"}}}));
 }
 
@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(an_edit_in_place_changes_the_facts)
     BOOST_TEST((before != service::facts_of(file)));
 }
 
-// What the program started with may have been edited before anybody watched.
+// The file that the program started with may have been edited before the watch began.
 BOOST_AUTO_TEST_CASE(the_first_look_is_an_edit)
 {
     const scratch here;

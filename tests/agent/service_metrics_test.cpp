@@ -83,7 +83,7 @@ BOOST_AUTO_TEST_CASE(rotations_are_counted_once_each)
     counted.count_step(step(action_kind::collect, reason::ready), passed);
     counted.count_step(step(action_kind::publish, reason::not_published), passed);
     counted.count_step(step(action_kind::publish, reason::output_damaged), passed);  // a repair
-    counted.count_step(step(action_kind::deploy, reason::hooks_pending), failed);    // not the rotation's
+    counted.count_step(step(action_kind::deploy, reason::hooks_pending), failed);    // not a rotation
     counted.count_step(step(action_kind::issue, reason::rotation_due), failed);
     counted.count_step(step(action_kind::submit, reason::unanswered), failed);
     counted.count_step(step(action_kind::issue, reason::rotation_due),
@@ -101,7 +101,7 @@ BOOST_AUTO_TEST_CASE(rotations_are_counted_once_each)
 BOOST_AUTO_TEST_CASE(durations_are_cumulative)
 {
     service::counters counted;
-    counted.count_pass("logs", 50ms);  // on a bound: within it
+    counted.count_pass("logs", 50ms);  // on the bucket boundary: included
     counted.count_pass("logs", 200ms);
     counted.count_pass("logs", 1h);
     const auto stored = both_in_use();
@@ -137,7 +137,7 @@ BOOST_AUTO_TEST_CASE(labels_are_escaped)
         "exposure_agent_platform_requests_total{operation=\"list_users\",status=\"a\\\"b\\\\c\\nd\"} 1"));
 }
 
-// The list that alert rules, dashboard and manual share.
+// The list shared by alert rules, dashboard and manual.
 BOOST_AUTO_TEST_CASE(families_are_those_of_the_list)
 {
     const auto stored = both_in_use();

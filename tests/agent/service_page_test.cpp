@@ -3,7 +3,7 @@
 
 #include <boost/test/unit_test.hpp>
 
-// What the page and the terminal tell a person.
+// Notices shown on the status page and in the terminal.
 
 namespace {
 
@@ -20,7 +20,7 @@ service::status_view view_of(const policy_world& w)
 BOOST_AUTO_TEST_CASE(each_notice_has_the_command_that_helps)
 {
     struct row {
-        const char* sentence;  // of the login
+        const char* sentence;  // message of the login
         const char* command;
     };
     const row rows[] = {
@@ -65,7 +65,7 @@ BOOST_AUTO_TEST_CASE(what_a_person_is_told)
     const auto told = service::notices(view_of(w), w.now);
     BOOST_TEST(told.front().sentence == "exposure logs: it is down; next retry in 60 s");
     BOOST_TEST(told.front().command == "exposure-agent doctor");
-    BOOST_TEST(told.size() == 2U);  // said once, not again for its user
+    BOOST_TEST(told.size() == 2U);  // reported once, not again for its user
 }
 
 BOOST_AUTO_TEST_CASE(the_page_is_one_document_and_shows_names_as_text)

@@ -21,7 +21,7 @@ config::environment machine()
 
 const std::string right = "identity: {access_token: {file: /run/token}}\nexposures: []\n";
 
-// A directory of its own for files on disk.
+// A temporary directory for files on disk.
 struct scratch {
     scratch()
     {

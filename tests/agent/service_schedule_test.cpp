@@ -108,7 +108,7 @@ BOOST_AUTO_TEST_CASE(a_burst_is_one_but_not_for_ever)
     BOOST_TEST((burst.due() == last + service::debounce::quiet));
 }
 
-// Two that are over at the same look wake in the order of their times, not of their coming.
+// Timers that expire at the same check fire in order of their deadlines, not of their creation.
 BOOST_AUTO_TEST_CASE(alarms_wake_in_order_and_by_event)
 {
     using service::timers;
@@ -136,7 +136,7 @@ BOOST_AUTO_TEST_CASE(alarms_wake_in_order_and_by_event)
     BOOST_TEST(order == "tel");
 }
 
-// The machine slept, or somebody set the clock: whoever waits is woken at the next look, or at their time.
+// After suspend or a clock change, a sleeper wakes at the next check or at its deadline.
 BOOST_AUTO_TEST_CASE(alarms_go_by_the_wall_clock_too)
 {
     using service::timers;

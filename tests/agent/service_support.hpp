@@ -2,7 +2,7 @@
 
 #include "agent/service/status_view.hpp"
 
-// Users in the store, and the view of them, as the daemon's pure parts are given them.
+// Stored users and the status view of them, as input for the pure parts of the daemon.
 
 namespace service_test {
 
@@ -22,7 +22,7 @@ inline policy::desired_state two_users()
     return {.owner = "web-01", .exposures = {logs}};
 }
 
-// In use since a hundred days, for two hundred more.
+// In use for a hundred days, and valid for two hundred more.
 inline policy::stored_user in_use(const std::string& name)
 {
     policy::generation g{.id = "9f3c2a1b", .remote_id = "remote-" + name};

@@ -24,7 +24,7 @@ struct loop {
     service::timers timers{context.get_executor(), stop, 1h, [] {}};
     bool over = false;
 
-    // True when every task has ended, with nothing left that would wake one.
+    // Returns true if every task has ended and no pending timer remains.
     bool ends()
     {
         boost::asio::co_spawn(context, wait_for_end(), boost::asio::detached);
@@ -51,7 +51,7 @@ io::awaitable<void> lock_in_turn(io::async_lock& lock, int number, std::vector<i
 {
     const auto held = co_await lock.acquire();
     order.push_back(number);
-    // somebody who comes now must not be faster than those who wait
+    // a newcomer must not overtake those already waiting
     co_await boost::asio::post(co_await boost::asio::this_coro::executor, boost::asio::use_awaitable);
 }
 
@@ -118,7 +118,7 @@ BOOST_AUTO_TEST_CASE(a_task_that_sleeps_ends_with_a_stop)
     BOOST_TEST(rounds == 1);
 }
 
-// The timer's task may not have started when the stop comes: what sleeps is woken all the same.
+// A stop may come before the timer's task has started: sleepers are woken regardless.
 BOOST_AUTO_TEST_CASE(a_stop_wakes_without_the_timer)
 {
     loop l;
@@ -143,7 +143,7 @@ BOOST_AUTO_TEST_CASE(an_exception_in_a_round_ends_its_task)
     BOOST_TEST(l.stop.requested());
 }
 
-// One pass that gets on hides none that hangs, and an edit of a limit is for the next pass.
+// A busy pass does not hide one that hangs, and a changed limit applies from the next pass on.
 BOOST_AUTO_TEST_CASE(one_pass_that_hangs_is_seen_beside_a_busy_one)
 {
     service::progress_watch passes;

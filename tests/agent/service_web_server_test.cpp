@@ -22,7 +22,7 @@ io::awaitable<service::web_answer> say_ok(service::web_request)
     co_return service::web_answer{.type = "text/plain", .body = "ok\n"};
 }
 
-// Served by a thread of its own; the test's thread is the clients.
+// The server runs in a thread of its own; the test's thread acts as the clients.
 struct served {
     explicit served(service::web_handler handler, service::web_limits limits = {})
         : server(group, "test", std::move(handler), limits)
@@ -78,7 +78,7 @@ BOOST_AUTO_TEST_CASE(idle_clients_make_room)
     for (int i = 0; i < 60; ++i)
         idle.push_back(host.connect());
     BOOST_TEST(host.ask("/healthz").ends_with("ok\n"));
-    // the first came first, and went first
+    // the oldest connection was closed first
     char byte = 0;
     boost::system::error_code end;
     idle.front().read_some(boost::asio::buffer(&byte, 1), end);
@@ -97,7 +97,7 @@ BOOST_AUTO_TEST_CASE(a_header_has_a_deadline)
     BOOST_TEST(answer.empty());
 }
 
-// Verbs that wait do not take the places of those that ask how the daemon is.
+// Long-running commands do not use up the slots for status requests.
 BOOST_AUTO_TEST_CASE(requests_under_way_silence_nobody)
 {
     boost::asio::io_context* loop = nullptr;
@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(requests_under_way_silence_nobody)
         boost::asio::read(each, boost::asio::buffer(&byte, 1));
         BOOST_TEST(byte == 'H');
     }
-    done.reset();  // before the loop that it belongs to
+    done.reset();  // before the loop it belongs to
 }
 
 BOOST_AUTO_TEST_CASE(nothing_listens_after_a_stop)

@@ -28,7 +28,7 @@ public:
     policy::result<user_list> list_users(const std::string& place, const std::string& instance);
     policy::result<user_detail> read_user(const std::string& place, const std::string& instance,
                                           const std::string& id);
-    // Calls `on_the_wire` before sending the first byte; `certain` is set if nothing can have been created.
+    // Calls `on_the_wire` before the first byte is sent.
     policy::result<std::string> create_user(const std::string& place, const std::string& instance,
                                             const user_name&, const policy::submission&,
                                             const std::string& key, const std::function<void()>& on_the_wire);
