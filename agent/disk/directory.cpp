@@ -74,7 +74,7 @@ policy::failure foreign(const std::string& path, const std::string& what_it_is)
 namespace {
 
 constexpr int open_flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
-constexpr std::size_t longest_name = 200;  // leaves room for what a temporary name adds, within NAME_MAX
+constexpr std::size_t longest_name = 200;  // leaves room for the temporary suffix within NAME_MAX
 constexpr std::string_view temporary_suffix = ".exposure-agent";
 constexpr int deepest_tree = 16;  // ours have two levels
 constexpr std::size_t most_names = 100'000;
@@ -112,7 +112,7 @@ std::filesystem::path without_slash(const std::filesystem::path& path)
     return normal.has_filename() || !normal.has_relative_path() ? normal : normal.parent_path();
 }
 
-// One step of the way: opened for nothing but going on, and judged on that descriptor.
+// One step of the walk, opened only to continue from (O_PATH) and checked on that descriptor.
 struct component {
     descriptor fd;
     struct stat facts = {};
@@ -137,7 +137,7 @@ policy::failure unsafe(const std::string& path, const std::string& why)
             .kind = policy::retry::after_change};
 }
 
-// Nobody may be able to swap what is in a directory on the way.
+// Others must not be able to swap the entries of a directory on the way.
 policy::result<void> refuse_if_swappable(const struct stat& facts, const std::string& path,
                                          const receiver& to)
 {
@@ -175,7 +175,7 @@ using name_filter = std::function<bool(const std::string&)>;
 
 policy::result<std::vector<std::string>> names_in(int fd, const std::string& path, const name_filter& wanted)
 {
-    // a descriptor of its own, because reading moves the offset and closing the stream closes the descriptor
+    // a separate descriptor, because reading moves the offset and closing the stream closes the descriptor
     descriptor copy(openat(fd, ".", open_flags));
     const std::unique_ptr<DIR, int (*)(DIR*)> stream(copy ? fdopendir(copy.get()) : nullptr, closedir);
     if (!stream) return from_errno(errno, cannot("list", path));
@@ -199,8 +199,8 @@ policy::result<std::vector<std::string>> names_in(int fd, const std::string& pat
     return names;
 }
 
-// A kill may have come between the making of a directory and the sync of the one above it. Then nothing is in
-// it yet: what is put there first needs that sync.
+// A kill between creating a directory and syncing its parent leaves the directory empty:
+// the first entry in it needs that sync.
 bool is_empty(int fd)
 {
     descriptor copy(openat(fd, ".", open_flags));
@@ -264,7 +264,7 @@ policy::result<directory> directory::walk(const std::filesystem::path& path, con
     return here.enter(name);
 }
 
-// The directory above the end of the path, and the end's name; empty at the root directory.
+// The directory above the end of the path, and the last name; empty for the root directory.
 policy::result<std::pair<directory, std::string>> directory::walk_above(const std::filesystem::path& path,
                                                                         const access* make,
                                                                         const receiver& to, bool last_link)
@@ -273,7 +273,7 @@ policy::result<std::pair<directory, std::string>> directory::walk_above(const st
         return policy::failure{.code = policy::errc::config,
                                .context = path.string() + " is not an absolute path",
                                .kind = policy::retry::after_change};
-    std::vector<std::string> left;  // the last is the next
+    std::vector<std::string> left;  // reversed: the next component is the last element
     const auto go_on_with = [&left](const std::filesystem::path& way) {
         std::vector<std::string> names;
         for (const auto& name : way.relative_path())
@@ -356,21 +356,21 @@ policy::result<directory> directory::create(const std::string& name, const acces
         if (const descriptor above(openat(fd(), "..", open_flags)); above && fsync(above.get()) != 0)
             return from_errno(errno, cannot("sync the directory above", path_.string()));
     io::crash_point("disk.directory.before");
-    // made with its mode: a set-group-id bit from the parent would not survive a chmod by who is not in the
-    // group
+    // create with the final mode: a set-group-id bit inherited from the parent is lost in a chmod by
+    // somebody outside the group
     if (mkdirat(fd(), temporary.c_str(), wanted.mode) != 0 && errno != EEXIST)
         return from_errno(errno, cannot("make the directory", path_of(name)));
     descriptor made(openat(fd(), temporary.c_str(), open_flags | O_NOFOLLOW));
     if (!made && errno == ENOENT && has(name)) return enter(name);
     if (!made) return from_errno(errno, cannot("open the directory", path_of(temporary)));
-    // one that was put there instead of ours is not opened to others
+    // a directory that somebody put there instead must not be opened up to others
     const auto inside = names_in(made.get(), path_of(temporary), [](const std::string&) { return true; });
     if (!inside) return inside.error();
-    if (!inside->empty() && has(name)) return enter(name);  // another thread has made and filled it
+    if (!inside->empty() && has(name)) return enter(name);  // another thread has created and filled it
     if (!inside->empty()) return foreign(path_of(temporary), "not what the agent left there");
     if (const auto set = set_access(made.get(), wanted, path_of(temporary)); !set) return set.error();
     io::crash_point("disk.directory.made");
-    // never over one that another thread has just made: what it writes there would be lost
+    // never replace one that another thread has just created: what it writes there would be lost
     if (renameat2(fd(), temporary.c_str(), fd(), name.c_str(), RENAME_NOREPLACE) != 0) {
         const int failed = errno;
         const bool made_meanwhile = (failed == EEXIST || failed == ENOENT) && has(name);
@@ -394,7 +394,7 @@ policy::result<directory> directory::enter(const std::string& name) const
 policy::result<directory> directory::make(const std::string& name, const access& wanted) const
 {
     if (!has(name)) return create(name, wanted);
-    // a kill between two threads that make it may leave the second one's
+    // a kill while two threads create it may leave the second one's temporary directory
     unlinkat(fd(), temporary_name(name).c_str(), AT_REMOVEDIR);
     auto there = enter(name);
     if (!there) return there;
@@ -417,7 +417,7 @@ policy::result<std::vector<std::string>> directory::names(const name_filter& wan
 
 policy::result<void> directory::sync() const
 {
-    // a directory on the way is open for nothing but going on
+    // a directory on the way is open with O_PATH, which cannot be synced
     const descriptor again(openat(fd(), ".", open_flags));
     if (again && fsync(again.get()) == 0) return {};
     return from_errno(errno, cannot("sync the directory", path_.string()));
@@ -427,20 +427,20 @@ policy::result<void> set_access(int fd, const access& wanted, const std::string&
 {
     struct stat facts;
     if (fstat(fd, &facts) != 0) return from_errno(errno, cannot("look at", path));
-    // a directory made in a set-group-id directory has its group and its bit from there, and hands them on
+    // a directory created in a set-group-id directory inherits its group and the bit; keep both
     const mode_t inherited = S_ISDIR(facts.st_mode) ? facts.st_mode & S_ISGID : 0;
     const mode_t mode = wanted.mode | inherited;
     const uid_t uid = wanted.uid.value_or(geteuid());
     const gid_t gid = wanted.gid.value_or(inherited != 0 ? facts.st_gid : getegid());
     if (facts.st_uid != uid && facts.st_uid != geteuid()) return foreign(path, "somebody else's");
-    // an ACL that a default ACL gave it would let others in through the mode's group bits
+    // an ACL inherited from a default ACL would let others in through the mode's group bits
     constexpr const char* acl = "system.posix_acl_access";
-    // removing one that is not there succeeds, too, and a chmod with the set-group-id bit is refused in the
-    // sandbox
+    // removing an ACL that is not there succeeds too, and the sandbox refuses a chmod with the
+    // set-group-id bit
     const bool had_acl = fgetxattr(fd, acl, nullptr, 0) > 0 && fremovexattr(fd, acl) == 0;
     const bool give = facts.st_uid != uid || facts.st_gid != gid;
     if (give && fchown(fd, uid, gid) != 0) return cannot_give(errno, path, uid, gid);
-    // chown takes the set-id bits away, so the mode comes second
+    // chown clears the set-id bits, so set the mode after it
     if ((had_acl || give || (facts.st_mode & 07777) != mode) && fchmod(fd, mode) != 0)
         return from_errno(errno, cannot("set the mode of", path));
     return {};

@@ -19,7 +19,7 @@
 namespace disk {
 namespace {
 
-constexpr std::size_t entry_bytes = 64 << 10;  // of one line of the user or group database
+constexpr std::size_t entry_bytes = 64 << 10;  // for one entry of the user or group database
 
 std::optional<std::uint32_t> number(const std::string& text)
 {
@@ -81,7 +81,7 @@ std::string user_text(uid_t uid)
 
 namespace {
 
-constexpr int read_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;  // opening a FIFO must not wait
+constexpr int read_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;  // opening a FIFO must not block
 
 policy::result<std::string> read_all(int fd, std::size_t limit, const std::string& path)
 {
@@ -183,8 +183,8 @@ policy::result<look> look_at(const directory& where, const std::string& name)
     return look{.what = what, .owner = facts.st_uid};
 }
 
-// A file may stand there: ours, or one that was given away. Root cannot tell whose file it once gave away, so
-// for root any regular file will do.
+// A file in its place is ours, or one that was given away. Root cannot tell to whom it once gave
+// a file, so root accepts any regular file.
 policy::result<void> refuse_foreign(const directory& where, const std::string& name, const access& wanted)
 {
     const auto there = look_at(where, name);
@@ -217,7 +217,7 @@ policy::result<void> fill(int fd, std::string_view content, const access& wanted
     return {};
 }
 
-// A file that did not exist before; it is removed again when it cannot be completed.
+// Creates a new file; removes it again if it cannot be completed.
 policy::result<void> create(const directory& where, const std::string& name, std::string_view content,
                             const access& wanted, const std::string& shown)
 {
@@ -231,7 +231,7 @@ policy::result<void> create(const directory& where, const std::string& name, std
     return filled;
 }
 
-// What a crash left under this name; a directory there fails the creation that follows.
+// Removes what a crash left under this name; if it is a directory, creating the file fails next.
 void remove_stale(const directory& where, const std::string& temporary)
 {
     unlinkat(where.fd(), temporary.c_str(), 0);
@@ -280,8 +280,8 @@ policy::result<void> write_file(const std::filesystem::path& path, std::string_v
     return write_file(*where, path.filename().string(), content, wanted);
 }
 
-// One descriptor: what is judged is what is changed. A file that is not right is written again, by a rename
-// over whatever has its name.
+// One descriptor: the file that is checked is the file that is changed. A wrong file is
+// rewritten, by renaming over whatever has its name.
 policy::result<bool> update_file(const directory& where, const std::string& name, std::string_view content,
                                  const access& wanted)
 {
@@ -306,7 +306,7 @@ policy::result<bool> update_file(const directory& where, const std::string& name
     struct stat facts;
     if (file && fstat(file.get(), &facts) == 0 && S_ISREG(facts.st_mode) && facts.st_nlink == 1 &&
         (facts.st_uid == geteuid() || facts.st_uid == wanted.uid) && is_right(file.get()))
-        // what cannot be put right in place (root gave it away to somebody else) is written again
+        // a file that cannot be corrected in place (root gave it away) is rewritten
         if (set_access(file.get(), wanted, where.path_of(name))) return false;
     const auto text = content();
     if (!text) return text.error();
@@ -322,7 +322,7 @@ policy::result<void> replace_link(const directory& where, const std::string& nam
         return foreign(where.path_of(name), "no link");
     if (there->what == kind::link)
         if (const auto held = read_link(where, name); held && *held == target)
-            return where.sync();  // a kill may have come between its rename and the sync
+            return where.sync();  // a kill may have come between the rename and the sync
 
     const std::string temporary = temporary_name(name);
     remove_stale(where, temporary);

@@ -26,8 +26,8 @@
 namespace disk {
 namespace {
 
-// A file's name and stat facts: its content may change without the configuration. A file that is not there is
-// a fact, too.
+// A file's name and stat facts, because its content may change while the configuration does not.
+// A missing file is a fact, too.
 void append_file(std::string& text, const std::optional<std::string>& path)
 {
     policy::append_canonical(text, path);
@@ -60,12 +60,12 @@ namespace {
 
 constexpr const char* current_name = "current";
 
-// Stands for the directory of the generation itself among the facts of its files. Of it only inode, mode and
-// owner count: its times and size change with files that others put there.
+// The entry for the generation's directory itself among the facts of its files. Only its inode,
+// mode and owner count: times and size change with files that others put there.
 constexpr const char* generation_itself = ".";
 
-// --- Inspecting. A look costs one open, one readlink and one lstat a file: with a thousand users nothing may
-// be read.
+// --- Inspecting. Costs one open, one readlink and one lstat per file: with a thousand users, no
+// file may be read.
 
 using policy::output_condition;
 
@@ -75,8 +75,8 @@ struct look {
 };
 
 constexpr int type_bits = S_IFMT;
-// What the kernel shows for an owner that this process's user namespace does not map (PrivateUsers=), and
-// what is recorded then: no owner, user_namespaces(7).
+// What the kernel reports for an owner that this process's user namespace does not map
+// (PrivateUsers=), and the value recorded for it, which means no owner: user_namespaces(7).
 constexpr std::uint32_t overflow_id = 65534;
 constexpr std::uint32_t unmapped_id = 0xffff'ffff;
 
@@ -125,7 +125,7 @@ std::string octal(unsigned mode)
     return text.data();
 }
 
-// The daemon may have recorded ids from within its namespace that a command outside sees as they are.
+// An id that is unmapped on either side matches: the daemon may run in a user namespace of its own.
 std::uint32_t seen_from_either(std::uint32_t is, std::uint32_t was)
 {
     return is == unmapped_id || was == unmapped_id ? was : is;
@@ -148,7 +148,7 @@ look look_at_file(int published, const std::string& generation, const policy::pu
     if ((there->st_mode & type_bits) != static_cast<mode_t>(expected))
         return {output_condition::foreign, shown + " is a link or no file: move it away"};
     auto is = facts_from(was.name, *there);
-    is.digest = was.digest;  // the stat facts are enough: nothing is read
+    is.digest = was.digest;  // the stat facts are enough: do not read the file
     is.uid = seen_from_either(is.uid, was.uid);
     is.gid = seen_from_either(is.gid, was.gid);
     if (is != was) return {output_condition::damaged, shown + " " + difference(was, is)};
@@ -198,7 +198,7 @@ look look_at_output(const policy::stored_user& user, const std::string& path)
     return {};
 }
 
-// The stat facts of one file of a generation; none: it is not there. `published` is the open directory above.
+// The stat facts of one file of a generation; none if it is missing. `published`: the parent, opened.
 std::optional<policy::published_file> look_at_published(int published, const std::string& generation,
                                                         const std::string& name)
 {
@@ -222,17 +222,17 @@ namespace {
 
 using policy::result;
 
-constexpr std::size_t outside_file_bytes = 4 << 20;  // of a broker's CA bundle
+constexpr std::size_t outside_file_bytes = 4 << 20;  // for a broker's CA bundle
 constexpr access traversable{.mode = 0755};
 
 // Everything that the files of one generation are made from, read and checked.
 struct material {
     const publication& what;
     key_pair pair;
-    std::vector<rendered_file> files;  // without client.p12
+    std::vector<rendered_file> files;  // except client.p12
     crypto::secret password;           // empty: no client.p12
-    access owner;                      // the mode is each file's own
-    std::string pkcs12_digest = {};    // of the client.p12 that was published
+    access owner;                      // each file has its own mode
+    std::string pkcs12_digest = {};    // of the client.p12 last published
 };
 
 policy::failure config_failure(std::string sentence)
@@ -250,7 +250,7 @@ result<std::string> outside_file(const char* key, const std::string& path)
     return std::move(**content);
 }
 
-// The first line of the file, as every program that takes a password file reads it.
+// The first line of the file, as in every program that takes a password file.
 result<crypto::secret> password_of(const policy::output_rule& output)
 {
     if (!needs_password(output)) return crypto::secret();
@@ -286,8 +286,8 @@ result<material> gather(const publication& what)
                     .owner = *owner};
 }
 
-// What files get when no group is configured, said explicitly, so that a changed group is put right: that of
-// a set-group-id directory, else our own.
+// The group of files when none is configured, set explicitly so that a changed group gets
+// corrected: that of a set-group-id directory, else our own.
 result<void> fill_in_group(access& owner, const directory& published)
 {
     struct stat facts;
@@ -303,14 +303,14 @@ access access_of(const material& from, unsigned mode)
     return {.mode = mode, .uid = from.owner.uid, .gid = from.owner.gid};
 }
 
-// What a PKCS#12 file is known by: its bytes and what they were made from. It is never parsed: others own it.
+// Identifies a PKCS#12 file by its bytes and inputs. It is never parsed, because others own it.
 std::string digest_of(const material& from, std::string_view content)
 {
     return crypto::sha256_hex(crypto::sha256_hex(content) + crypto::sha256_hex(from.password.view()) +
                               crypto::sha256_hex(from.what.fullchain_pem));
 }
 
-// A complete directory beside the others, then one rename: its name appears with all that belongs to it.
+// Completes a directory beside the others and renames it once, so that its name never shows a partial one.
 result<void> stage(const directory& published, material& from)
 {
     const std::string name = temporary_name(from.what.generation);
@@ -340,8 +340,8 @@ const policy::published_file* known_of(const material& from, const char* name)
     return found == from.what.known.end() ? nullptr : &*found;
 }
 
-// The published PKCS#12 file stays as long as it is the one that was written, for this pair and password: a
-// new one would never be the same.
+// The published PKCS#12 file is kept while it is the one written for this pair and password,
+// because no two files made from them are the same.
 result<void> repair_pkcs12(const directory& generation, material& from)
 {
     const auto wanted = access_of(from, from.what.output.access.mode);
@@ -364,8 +364,8 @@ result<void> repair_pkcs12(const directory& generation, material& from)
     return kept ? result<void>() : result<void>(kept.error());
 }
 
-// The directory of the generation, put right if it is the one that we made. Another one of its name (its
-// owner may rename what is below the published directory) is not touched.
+// The directory of the generation, corrected if it is the one that we created. Another one of
+// that name is not touched: the owner of the published directory may rename what is in it.
 result<directory> enter_generation(const directory& published, const material& from)
 {
     auto there = published.enter(from.what.generation);
@@ -380,7 +380,7 @@ result<directory> enter_generation(const directory& published, const material& f
     return there;
 }
 
-// Brings a directory that is already there to what is wanted, one atomic file each; what is right stays.
+// Corrects an existing directory with one atomic write per file; files that are right are not touched.
 result<void> repair(const directory& published, material& from)
 {
     const auto generation = enter_generation(published, from);
@@ -401,10 +401,10 @@ result<void> repair(const directory& published, material& from)
         if (wanted) continue;
         if (auto removed = remove_file(*generation, name); !removed) return removed;
     }
-    return generation->sync();  // of what was right already, a kill may have kept it
+    return generation->sync();  // a kill may have prevented the sync of files that are already right
 }
 
-// A name that we give to a file of a generation, or to one that is being written.
+// Whether the name is that of a generation's file, or of one being written.
 bool is_ours(const std::string& name)
 {
     constexpr std::string_view suffix = ".exposure-agent";
@@ -413,7 +413,7 @@ bool is_ours(const std::string& name)
            is_published_name(std::string_view(name).substr(1, name.size() - 1 - suffix.size()));
 }
 
-// Removes our files of a generation, and its directory unless somebody else's lie in it.
+// Removes our files of a generation, and its directory unless it holds files of others.
 result<void> remove_generation(const directory& published, const std::string& id)
 {
     if (!published.has(id)) return {};
@@ -428,7 +428,7 @@ result<void> remove_generation(const directory& published, const std::string& id
     return published.sync();
 }
 
-// Where `current` points; empty: there is none. errc::foreign_file: to something that is not ours.
+// Where `current` points; empty if it does not exist. errc::foreign_file: not one of ours.
 result<std::string> current_of(const directory& published)
 {
     const auto link = read_link(published, current_name);
@@ -436,15 +436,15 @@ result<std::string> current_of(const directory& published)
     if (!*link) return std::string();
     if (!policy::is_generation_id(**link)) {
         struct stat target;
-        // one that leads nowhere is damage: nobody reads through it
+        // a dangling link is damage: nobody can read through it
         if (fstatat(published.fd(), current_name, &target, 0) != 0 && errno == ENOENT) return std::string();
         return foreign(published.path_of(current_name), "a link that the agent did not make");
     }
     return **link;
 }
 
-// A generation that cannot be removed now is tried again by the next publication: what is in use is in place,
-// and that is what the caller asked for.
+// A generation that cannot be removed is tried again by the next publish: the one in use is in place,
+// which is what the caller asked for.
 void remove_older(const directory& published, const publication& what)
 {
     const auto names = published.names([&](const std::string& name) {
@@ -511,7 +511,7 @@ result<void> file_publisher::unpublish(const std::string& path, const std::vecto
 {
     struct stat facts;
     if (lstat(path.c_str(), &facts) != 0 && (errno == ENOENT || errno == ENOTDIR)) return {};
-    // who received the files is not known any more: what the directory's owner could swap is their own
+    // the receiver of the files is no longer known: the owner may swap what is in their own directory
     const receiver theirs{.uid = facts.st_uid, .gid = facts.st_gid};
     const auto published = directory::open(path, theirs);
     if (!published) return published.error();
@@ -523,7 +523,7 @@ result<void> file_publisher::unpublish(const std::string& path, const std::vecto
         if (auto cleared = remove_leftover(*published, id, is_ours); !cleared) return cleared;
         if (auto removed = remove_generation(*published, id); !removed) return removed;
     }
-    // only when nothing of anybody is left in it
+    // only if nothing of anybody's is left in it
     if (const auto above = directory::open(published->path().parent_path(), theirs); above)
         unlinkat(above->fd(), published->path().filename().c_str(), AT_REMOVEDIR);
     return {};

@@ -19,9 +19,9 @@
 #include <variant>
 #include <vector>
 
-// Internal to this room: described structs (Boost.Describe) as JSON text and back. The members that a struct
-// describes are the ones that are stored; what is empty or false is left out, and what is missing keeps its
-// default. Times are Unix seconds, enumerators their names.
+// Internal to this directory: described structs (Boost.Describe) as JSON text and back. Exactly
+// the described members are stored; empty and false ones are omitted, and a missing one keeps
+// its default. Times are Unix seconds, enumerators their names.
 
 namespace disk::record {
 
@@ -122,7 +122,7 @@ private:
     boost::json::storage_ptr storage_;
 };
 
-// The first member that does not fit is kept in `wrong`; what comes after it is not read.
+// The first member that does not fit is recorded in `wrong`; reading stops there.
 class reader {
 public:
     const std::string& wrong() const { return wrong_; }
@@ -165,7 +165,7 @@ public:
         std::string word;
         return decode(from, word) && boost::describe::enum_from_string(word.c_str(), to);
     }
-    // A code that is not known here says no more than that something failed.
+    // An unknown code only says that something failed.
     bool decode(const boost::json::value& from, policy::errc& to) const
     {
         std::string word;
@@ -234,7 +234,7 @@ std::string write(const T& value)
     return boost::json::serialize(writer(&arena).encode(value));
 }
 
-// errc::disk, retry::never: not JSON, cut off, or a member that does not fit.
+// errc::disk, retry::never: not JSON, truncated, or a member that does not fit.
 template <described T>
 policy::result<T> read(std::string_view text)
 {
@@ -242,11 +242,11 @@ policy::result<T> read(std::string_view text)
         return policy::failure{
             .code = policy::errc::disk, .context = std::move(why), .kind = policy::retry::never};
     };
-    std::array<unsigned char, 16 << 10> first;  // holds a record of usual size without the heap
+    std::array<unsigned char, 16 << 10> first;  // holds a record of usual size without a heap allocation
     boost::json::monotonic_resource arena(first.data(), first.size());
     boost::json::error_code broken;
     boost::json::parse_options options;
-    options.allow_invalid_utf8 = true;  // sentences quote what others wrote
+    options.allow_invalid_utf8 = true;  // messages quote text of others
     const auto parsed = boost::json::parse(text, broken, &arena, options);
     if (broken || !parsed.is_object()) return refuse("it is damaged or cut off");
     T value;

@@ -30,7 +30,7 @@ std::string ending_in_newline(std::string_view text)
     return line;
 }
 
-// The Kafka files name their neighbours through `current`: they stay right when it moves on.
+// The Kafka files refer to the others through `current`, so they stay correct when it moves on.
 std::string neighbour(const publication& what, const char* name)
 {
     return what.output.directory + "/current/" + name;
@@ -54,7 +54,7 @@ std::string client_properties(const publication& what, bool with_ca)
     return text;
 }
 
-// librdkafka knows no escapes.
+// librdkafka has no escape sequences.
 std::string librdkafka_conf(const publication& what, bool with_ca)
 {
     std::string text;
@@ -70,7 +70,7 @@ std::string librdkafka_conf(const publication& what, bool with_ca)
     return text;
 }
 
-// One code point off the front; a byte that is no UTF-8 stands for itself, as in ISO 8859-1.
+// Removes one code point from the front; a byte that is not UTF-8 counts as ISO 8859-1.
 std::uint32_t next_code_point(std::string_view& text)
 {
     const auto read = policy::decode_utf8(text);
@@ -159,7 +159,7 @@ std::string java_property(std::string_view utf8)
         if (code == '\\') {
             value += "\\\\";
         } else if (code == ' ' && value.empty()) {
-            value += "\\ ";  // a blank at the front would be skipped
+            value += "\\ ";  // a leading space would be skipped
         } else if (code >= 0x20 && code < 0x7f) {
             value += static_cast<char>(code);
         } else if (code <= 0xffff) {

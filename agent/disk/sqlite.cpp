@@ -13,7 +13,7 @@ namespace {
 
 using policy::result;
 
-// Another connection holds its lock for a transaction, which takes milliseconds.
+// Another connection holds its lock only for a transaction, which takes milliseconds.
 constexpr int busy_milliseconds = 10'000;
 
 std::string what_of(const std::filesystem::path& path)
@@ -38,7 +38,7 @@ bool is_read_only(const std::filesystem::path& path)
     return statvfs(path.c_str(), &space) == 0 && (space.f_flag & ST_RDONLY) != 0;
 }
 
-// For a path in a URI: what has a meaning there, and what is not ASCII.
+// For a path in a URI: escapes reserved characters and everything that is not ASCII.
 std::string escaped(const std::string& path)
 {
     static constexpr char digits[] = "0123456789abcdef";
@@ -100,7 +100,7 @@ void connection::finalizes::operator()(sqlite3_stmt* statement) const
 policy::failure connection::failed(int code) const
 {
     const std::string what = what_of(path_);
-    // a failing COMMIT leaves its errno where it was
+    // a failed COMMIT leaves its errno unchanged
     const int last = errno;
     const int known = sqlite3_system_errno(handle_.get());
     const int system = known != 0 ? known : last;
@@ -139,10 +139,10 @@ result<connection> connection::open_with(const std::filesystem::path& path, int 
     connection made(handle, path);
     if (code != SQLITE_OK) return made.failed(code);
     sqlite3_busy_timeout(handle, busy_milliseconds);
-    // what the file says is not trusted beyond its own tables
+    // do not trust what the file defines beyond our own tables
     sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
     sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
-    // the first look at the file: opening alone reads nothing
+    // the first access to the file: opening alone reads nothing
     if (auto read = made.run("SELECT count(*) FROM sqlite_schema"); !read) return read.error();
     return made;
 }
@@ -163,8 +163,8 @@ result<connection> connection::open(const std::filesystem::path& path, access wa
     }
     auto made = open_with(path, SQLITE_OPEN_READONLY, "");
     if (made || made.error().kind == policy::retry::never) return made;
-    // Without room for the index of the log that writers left: an index of our own, in memory. Without a log
-    // the file is complete, and nobody can be writing it.
+    // If there is no room for the index of the log that writers left, use a private index in memory.
+    // Without a log the file is complete, and nobody can be writing to it.
     if (auto other = open_with(path, SQLITE_OPEN_READONLY, "?readonly_shm=1"); other) return other;
     struct stat log;
     const std::string name = path.string() + "-wal";

@@ -14,12 +14,12 @@
 struct sqlite3;
 struct sqlite3_stmt;
 
-// Internal to this room: SQLite with results for exceptions, and the one place where its errors become
-// failures.
+// Internal to this directory: SQLite with results instead of exceptions. The only place that
+// turns SQLite errors into failures.
 
 namespace disk::sqlite {
 
-// A value bound to a `?`: null, a number, a text or bytes. Views: they outlive the call.
+// A value bound to a `?`: null, a number, text or bytes. A view: the data must outlive the call.
 struct blob {
     std::string_view bytes;
 };
@@ -41,7 +41,7 @@ private:
     std::string_view bytes_;
 };
 
-// One row of an answer; valid during the callback. Texts and bytes are views.
+// One row of a result; valid during the callback. Text and bytes are views.
 class row {
 public:
     explicit row(sqlite3_stmt* s) : statement_(s) {}
@@ -57,16 +57,16 @@ enum class access { read_only, read_write };
 
 class connection {
 public:
-    // An existing database. Readers get along without write permission, also on a full or read-only disk.
+    // An existing database. Readers need no write permission, and work on a full or read-only disk.
     [[nodiscard]] static policy::result<connection> open(const std::filesystem::path&, access);
-    // A new one at a path that nothing has yet, readable by us alone.
+    // A new one, at a path that does not exist yet, readable by us alone.
     [[nodiscard]] static policy::result<connection> create(const std::filesystem::path&);
 
     [[nodiscard]] policy::result<void> run(const char* sql, const std::vector<value>& = {});
     [[nodiscard]] policy::result<void> each(const char* sql, const std::vector<value>&,
                                             const std::function<void(const row&)>&);
 
-    // True when the file under its name is not the one that is open: removed or replaced.
+    // True if the path no longer names the open file: it was removed or replaced.
     bool has_moved() const;
 
 private:
@@ -86,7 +86,7 @@ private:
 
     std::unique_ptr<sqlite3, closes> handle_;
     std::filesystem::path path_;
-    std::vector<std::pair<const char*, statement>> kept_;  // by the address of the text: literals
+    std::vector<std::pair<const char*, statement>> kept_;  // keyed by the address of the literal
 };
 
 }  // namespace disk::sqlite

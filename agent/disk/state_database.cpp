@@ -33,11 +33,11 @@ using policy::result;
 
 namespace {
 
-// user_version of the database. A newer one is refused, never guessed at.
+// user_version of the database. A newer one is refused, never interpreted.
 constexpr int schema_version = 1;
 
 constexpr const char* schema[] = {
-    // `tokens`, `installation`, and whatever else is one value
+    // `tokens`, `installation` and everything else that is a single value
     "CREATE TABLE kept(name TEXT PRIMARY KEY, value BLOB NOT NULL) STRICT, WITHOUT ROWID",
     "CREATE TABLE exposures(name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID",
     "CREATE TABLE credentials(name TEXT PRIMARY KEY, record TEXT NOT NULL) STRICT, WITHOUT ROWID",
@@ -59,7 +59,7 @@ constexpr const char* value_prefix = "value:";
 constexpr const char* configuration_name = "configuration";
 
 constexpr policy::duration history_kept = std::chrono::hours(24 * 731);  // two years (contract section 4)
-constexpr off_t reserve_bytes = 512 << 10;  // answers of all users that are served side by side
+constexpr off_t reserve_bytes = 512 << 10;  // responses for all users that are processed concurrently
 constexpr std::size_t aside_bytes = 1 << 20;
 constexpr std::size_t machine_id_bytes = 64 << 10;
 constexpr access secret_file{.mode = 0600};
@@ -69,7 +69,7 @@ policy::failure unusable(std::string sentence)
     return {.code = policy::errc::disk, .context = std::move(sentence), .kind = policy::retry::never};
 }
 
-// A host may be called what no owner may: [A-Za-z0-9._-]{1,64}.
+// A host name may contain what an owner must not: [A-Za-z0-9._-]{1,64}.
 std::string owner_from(std::string host)
 {
     std::ranges::replace_if(
@@ -88,12 +88,12 @@ std::string machine_digest(const std::string& file)
     const auto id = read_file(std::filesystem::path(file), machine_id_bytes);
     if (!id || !*id) return {};
     const auto end = (*id)->find_last_not_of(" \r\n");
-    // "uninitialized" is what an image holds before its first boot
+    // images contain "uninitialized" before their first boot
     if (end == std::string::npos || (*id)->starts_with("uninitialized")) return {};
     return crypto::sha256_hex("exposure-agent:" + (*id)->substr(0, end + 1));
 }
 
-// A machine without an id is nobody's copy.
+// A machine without an id never counts as a copy.
 bool is_from_elsewhere(const installation& stored, const installation& here) noexcept
 {
     return !stored.machine.empty() && !here.machine.empty() && stored.machine != here.machine;
@@ -120,7 +120,7 @@ result<void> check_version(sqlite::connection& database, const std::filesystem::
     return unusable(path.string() + " is not a state database of exposure-agent: restore a backup");
 }
 
-// None: there never was a start.
+// None if there was no start yet.
 result<std::optional<sqlite::connection>> open_to_read(const paths& where)
 {
     const auto path = where.database();
@@ -146,7 +146,7 @@ result<void> keep_value(sqlite::connection& to, const std::string& name, std::st
                   {name, sqlite::blob{value}});
 }
 
-// A database without the record of whose it is: somebody copied or restored a part.
+// A database without its installation record was copied or restored in part.
 result<bool> was_copied(sqlite::connection& from, const installation& here)
 {
     const auto kept = kept_value(from, installation_name);
@@ -155,7 +155,7 @@ result<bool> was_copied(sqlite::connection& from, const installation& here)
     return !known || is_from_elsewhere(*known, here);
 }
 
-// PEM is text with a headline: what begins otherwise (zeros, nothing) is damage.
+// PEM starts with a header line: anything else (zeros, nothing) is damage.
 constexpr std::string_view pem_begin = "-----BEGIN ";
 
 void load_users(sqlite::connection& from, policy::stored_state& state, result<void>& outcome)
@@ -172,7 +172,7 @@ void load_users(sqlite::connection& from, policy::stored_state& state, result<vo
             state.users.emplace(name, std::move(*user));
             return;
         }
-        // a lost record is a lost generation: what it knew is issued again, the platform's users are orphans
+        // a lost record is a lost generation: it is issued again, and the platform's users become orphans
         io::log(io::severity::error,
                 name.text() + ": its record in the state database is damaged (" +
                     (user ? std::string("it names another user") : user.error().context) +
@@ -217,7 +217,7 @@ result<void> write_user(sqlite::connection& to, const policy::stored_user& user)
                    {exposure, name, record::write(user)});
         !written)
         return written;
-    // the keys of generations that the record does not name any more
+    // delete the keys of generations that the record no longer names
     std::vector<std::string> gone;
     if (auto read = to.each("SELECT id FROM generations WHERE exposure = ? AND user = ?", {exposure, name},
                             [&](const auto& r) {
@@ -291,7 +291,7 @@ result<void> write_change(sqlite::connection& to, const change& what)
     return done;
 }
 
-// One name a state directory: several agents share a runtime directory.
+// One name per state directory, because several agents share a runtime directory.
 std::filesystem::path place_aside(const paths& where, const std::filesystem::path& directory)
 {
     if (directory.empty()) return {};
@@ -325,7 +325,7 @@ state_database::~state_database()
     if (thread_) thread_->join();
 }
 
-// Complete under another name first: an empty or half-made file is never taken for the database.
+// Completed under another name first: an empty or partial file is never mistaken for the database.
 result<void> state_database::create() const
 {
     const auto path = where_.database();
@@ -380,7 +380,7 @@ result<policy::stored_state> state_database::load()
     auto from = open_to_read(where_);
     if (!from) return from.error();
     if (!*from) return state;
-    // one transaction: a moment's state
+    // one transaction, for a consistent snapshot
     auto& database = **from;
     result<void> done = database.run("BEGIN");
     if (done) load_users(database, state, done);
@@ -390,21 +390,21 @@ result<policy::stored_state> state_database::load()
     if (!known) return known.error();
     const auto leaving = kept_value(database, leaving_name);
     if (!leaving) return leaving.error();
-    if (*leaving) {  // what cannot be read still says that somebody decommissioned this host
+    if (*leaving) {  // unreadable, but it still shows that this host was decommissioned
         const auto read = record::read<policy::decommission>(**leaving);
         state.leaving = read ? *read : policy::decommission{};
     }
     const auto stored = *known ? record::read<installation>(**known) : policy::failure{};
     if (stored) state.owner = stored->owner;
-    // users without the record of whose they are: somebody copied or restored a part
+    // users without an installation record: a part was copied or restored
     state.cloned = stored ? is_from_elsewhere(*stored, here_) : !state.users.empty();
     return state;
 }
 
-// ---- writing, on the lane
+// ---- writing, on the lane (the write executor)
 
-// Changes that were submitted before the lane gets to writing go into one transaction. The lane runs what it
-// is given in order, so the queue is the lane's alone.
+// Changes submitted before the lane starts writing share one transaction. The lane runs its
+// tasks in order, so the queue needs no lock.
 void state_database::submit(change what, outcome done)
 {
     if (!lane_) {
@@ -421,11 +421,11 @@ void state_database::submit(change what, outcome done)
 io::task<void> state_database::commit(change what)
 {
     const auto executor = co_await asio::this_coro::executor;
-    // the lane lets go of the handler with the post: from then on it belongs to the loop, which may be gone
-    // at once
+    // after the post the lane no longer holds the handler: it belongs to the event loop, which may
+    // be destroyed at once
     const auto start = [&](auto handler) {
         auto resume = std::make_shared<decltype(handler)>(std::move(handler));
-        // posted by way of the plain executor: a copy of the guard's counts as work, and would end here
+        // posted to the plain executor: a copy of the guard's executor counts as work, and would end here
         submit(std::move(what), [resume = std::move(resume), executor,
                                  work = asio::make_work_guard(executor)](result<void> done) mutable {
             auto back = [resume = std::move(resume), work = std::move(work), done = std::move(done)] {
@@ -454,7 +454,7 @@ void state_database::write_waiting()
         all.push_back(&entry->what);
     const auto together = write_with_reserve(all);
     for (const auto& entry : batch) {
-        // a change that cannot be stored is no reason to lose the others
+        // a change that cannot be stored must not lose the others
         if (together || batch.size() == 1)
             entry->done(together);
         else
@@ -462,7 +462,7 @@ void state_database::write_waiting()
     }
 }
 
-// Once more, with the room of the reserve, when it finds the disk full.
+// Retries once with the space of the reserve if the disk is full.
 result<void> state_database::write_with_reserve(const std::vector<const change*>& changes)
 {
     auto written = write_all(changes);
@@ -480,7 +480,7 @@ result<void> state_database::write_all(const std::vector<const change*>& changes
     for (const auto* one : changes)
         if (done) done = write_change(*writer_, *one);
     if (done) done = writer_->run("COMMIT");
-    if (!done) static_cast<void>(writer_->run("ROLLBACK"));  // a full disk has done so already
+    if (!done) static_cast<void>(writer_->run("ROLLBACK"));  // on a full disk SQLite has already rolled back
     if (done) ++transactions_;
     if (done) io::crash_point("disk.commit.after");
     return done;
@@ -496,7 +496,7 @@ result<void> state_database::refuse_if_moved() const
                            .kind = policy::retry::after_change};
 }
 
-// ---- room for answers: a file that is given up when a commit finds the disk full
+// ---- space for responses: a file that is deleted when a commit finds the disk full
 
 result<void> state_database::keep_reserve() const
 {
@@ -676,8 +676,8 @@ result<void> state_database::take_over()
 
 // ---- tokens
 
-// The file in the second place begins with the digest of the tokens that it replaces: once others have been
-// stored, it is out of date, even when a kill kept it from being removed.
+// The fallback file begins with the digest of the tokens that it replaces: once other tokens are
+// stored, it is out of date, even if a kill prevented its removal.
 result<std::optional<kept_tokens>> state_database::load_tokens() const
 {
     bool copied = false;
@@ -731,7 +731,7 @@ result<void> state_database::save_aside(const crypto::secret& text) const
     }
     auto content = crypto::sha256_hex(replaced ? std::string_view(*replaced) : std::string_view()) + "\n";
     if (replaced) crypto::wipe(*replaced);
-    content.reserve(content.size() + text.view().size());  // at once: growing would leave a copy behind
+    content.reserve(content.size() + text.view().size());  // reallocation would leave a copy behind
     content.append(text.view());
     auto kept = write_file(aside_, content, secret_file);
     crypto::wipe(content);

@@ -19,43 +19,43 @@
 
 namespace disk {
 
-// Which installation the state directory belongs to.
+// The installation that the state directory belongs to.
 struct installation {
-    std::string owner;    // default of `owner`, remembered from the first start on (contract section 2)
-    std::string machine;  // digest of the machine's id; empty: it has none
+    std::string owner;    // default of `owner`, remembered since the first start (contract section 2)
+    std::string machine;  // digest of the machine id; empty: it has none
 
     bool operator==(const installation&) const = default;
 };
 BOOST_DESCRIBE_STRUCT(installation, (), (owner, machine))
 
-// What a first start here would write: the short host name, and the digest of /etc/machine-id. A digest,
-// because the id itself is not to be shown to anybody (machine-id(5)).
+// What a first start here would store: the short host name, and a digest of /etc/machine-id. A
+// digest, because the id itself should not be exposed (machine-id(5)).
 installation this_installation();
 installation this_installation(const std::string& machine_id_file);
 
 struct kept_tokens {
     crypto::secret text;
-    bool in_place = true;  // false: only the second place has it
-    bool copied = false;   // the state directory was copied from another machine, and not taken over
+    bool in_place = true;  // false: stored only in the runtime directory
+    bool copied = false;   // the state directory was copied from another machine and not taken over
 };
 
-// The private store: one SQLite database, {state_dir}/private/state.db (design section 4). Any program may
-// read it while the daemon writes; writing is for the holder of the lock, after open().
+// The private store: one SQLite database, {state_dir}/private/state.db (design section 4). Any
+// program may read it while the daemon writes; only the holder of the lock writes, after open().
 //
-// Writes happen on a thread of their own: changes that are ready at the same moment share one transaction,
-// and so one sync. A database that is damaged, of a newer program or unreadable is an error with a remedy,
-// and never replaced.
+// Writes happen on a separate thread: changes that are ready at the same moment share one
+// transaction and therefore one sync. A database that is damaged, written by a newer version or
+// unreadable is an error with a remedy, and never replaced.
 class state_database : public store {
 public:
-    // runtime_directory: where tokens are kept that the state directory does not take; empty: nowhere.
+    // runtime_directory: fallback for tokens that the state directory cannot take; empty: none.
     explicit state_database(paths, std::filesystem::path runtime_directory = {},
                             installation here = this_installation());
     ~state_database() override;
 
-    // Before open(): writes there, in order, instead of on a thread of its own.
+    // Call before open(): writes run on this executor, in order, instead of on a separate thread.
     void write_on(boost::asio::any_io_executor executor) { lane_ = std::move(executor); }
 
-    // Opens it for writing, and makes it on the first start. The state directory is prepared and locked.
+    // Opens it for writing; the first start creates it. The state directory must be prepared and locked.
     [[nodiscard]] policy::result<void> open();
 
     [[nodiscard]] policy::result<policy::stored_state> load() override;
@@ -72,30 +72,30 @@ public:
     [[nodiscard]] policy::result<std::vector<policy::history_event>> history(policy::instant since) const;
     // None: never stored.
     [[nodiscard]] policy::result<std::optional<std::string>> read_value(const std::string& name) const;
-    // The configuration in force, for `status` while the file is wrong; stored when it is another one than
-    // before.
+    // The configuration in force, for `status` while the file is invalid; stored if it differs from
+    // the previous one.
     [[nodiscard]] io::task<void> keep_configuration(std::shared_ptr<const policy::desired_state>);
-    // None: never stored, or by a version that meant something else by it.
+    // None: never stored, or stored by a version with another format.
     [[nodiscard]] policy::result<std::optional<policy::desired_state>> last_configuration() const;
-    // A record that is missing or cannot be used counts as none: fetching again is harmless.
+    // A record that is missing or unusable counts as none: fetching again is harmless.
     [[nodiscard]] static std::map<std::string, credential_record> load_credentials(const paths&);
 
-    // Who was told what. A record that is missing or cannot be read counts as none: then it is told again.
+    // The notifications already sent. A missing or unreadable record counts as none: they are sent again.
     [[nodiscard]] static policy::notify_memory load_notifications(const paths&);
 
-    // A text that only its owner understands. A refresh token exists once: what the state directory does not
-    // take is kept in the runtime directory until it does (failure-modes S2, "save fails"). They block.
+    // The tokens, opaque here. A refresh token exists only once: what the state directory cannot take is
+    // kept in the runtime directory until it can (failure-modes S2, "save fails"). These calls block.
     [[nodiscard]] policy::result<std::optional<kept_tokens>> load_tokens() const;
-    // A failure says where the text is kept meanwhile.
+    // A failure says where the tokens are kept meanwhile.
     [[nodiscard]] policy::result<void> save_tokens(const crypto::secret&);
     [[nodiscard]] policy::result<void> make_room_now();
 
-    // So many transactions were written since open().
+    // Transactions written since open().
     int transactions() const noexcept { return transactions_; }
 
-    // The state directory was copied from another machine, and not taken over.
+    // Whether the state directory was copied from another machine and not taken over.
     [[nodiscard]] policy::result<bool> is_copied() const;
-    // The copy from another machine is ours from now on. The remembered owner stays.
+    // Makes the copy from another machine ours from now on. The remembered owner stays.
     [[nodiscard]] policy::result<void> take_over();
 
 private:
@@ -105,7 +105,7 @@ private:
     policy::result<void> create() const;
     policy::result<void> write_now(change);
     void submit(change, outcome);  // from any thread
-    // on the lane
+    // on the write thread
     void write_waiting();
     policy::result<void> write_all(const std::vector<const change*>&);
     policy::result<void> write_with_reserve(const std::vector<const change*>&);
@@ -117,17 +117,17 @@ private:
     policy::result<void> save_aside(const crypto::secret&) const;
 
     paths where_;
-    std::filesystem::path aside_;  // of tokens; empty: there is none
+    std::filesystem::path aside_;  // fallback file for tokens; empty: none
     installation here_;
     std::optional<sqlite::connection> writer_;
     std::vector<std::shared_ptr<waiting_change>> waiting_;
     std::atomic<int> transactions_ = 0;
-    std::shared_ptr<const policy::desired_state> configuration_;  // as it is stored
+    std::shared_ptr<const policy::desired_state> configuration_;  // as stored
     std::optional<boost::asio::thread_pool> thread_;
-    boost::asio::any_io_executor lane_;  // empty before open()
+    boost::asio::any_io_executor lane_;  // writes run here; empty before open()
 };
 
-// Whether a change could be kept, from a look alone: for whoever may only look. errc::disk_full, disk.
+// Whether a change could be stored, without trying, for callers that must not write. errc::disk_full, disk.
 [[nodiscard]] policy::result<void> has_room(const paths&);
 
 }  // namespace disk

@@ -131,7 +131,7 @@ std::string note_in(int fd)
     return note;
 }
 
-// "process 123"
+// "another agent (process 123)"
 std::string holder(int fd)
 {
     auto pid = note_in(fd);
@@ -144,7 +144,7 @@ std::string holder(int fd)
 policy::result<state_lock> state_lock::acquire(const paths& where, owner who)
 {
     const std::string path = where.lock().string();
-    // 0600, because whoever can open a file can lock it; non-blocking, because it might be a FIFO
+    // 0600, because anybody who can open a file can lock it; non-blocking, because it might be a FIFO
     descriptor file(open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
     if (!file && errno == ELOOP) return foreign(path, "a link");
     if (!file) return from_errno(errno, "cannot open the lock file " + path);
@@ -165,7 +165,7 @@ policy::result<state_lock> state_lock::acquire(const paths& where, owner who)
     if (ftruncate(file.get(), 0) != 0 ||
         pwrite(file.get(), note.data(), note.size(), 0) != static_cast<ssize_t>(note.size()))
         return from_errno(errno, "cannot write the lock file " + path);
-    // a run that has nothing to do leaves no trace on the disk, not even here
+    // a run with nothing to do must not change anything on disk, not even this file's times
     const timespec times[] = {facts.st_atim, facts.st_mtim};
     if (futimens(file.get(), times) != 0) return from_errno(errno, "cannot write the lock file " + path);
     return state_lock(std::move(file));

@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
-// The one place that joins names under the state directory. Every name is checked (is_plain_name): one that
-// could leave its directory is a bug of the caller and throws std::invalid_argument; the configuration
-// refused it before.
+// The only place that builds paths under the state directory. Every name is checked
+// (is_plain_name): one that could leave its directory is a bug of the caller and throws
+// std::invalid_argument, because the configuration has already rejected such names.
 
 namespace disk {
 
@@ -26,28 +26,28 @@ public:
 
     std::filesystem::path private_directory() const;  // 0700, everything below
     std::filesystem::path database() const;
-    std::filesystem::path reserve() const;  // room for answers, given up when the disk is full
+    std::filesystem::path reserve() const;  // space for responses, given up when the disk is full
 
 private:
     std::filesystem::path state_dir_;
 };
 
-// Makes the state directory (0711) and `private` in it (0700 from the moment it exists), and puts loosened
-// modes right again. The state directory may be a link, as systemd makes one under DynamicUser=.
-// errc::foreign_file: `private` is a link or no directory, or either belongs to another user than ours (the
-// state directory may be root's); the sentence names the user to run as.
+// Creates the state directory (0711) and `private` in it (0700 from the moment it exists), and
+// corrects modes that were loosened. The state directory may be a link, as systemd creates one
+// for DynamicUser=. errc::foreign_file: `private` is a link or not a directory, or either belongs
+// to another user (the state directory may be root's); the message names the user to run as.
 [[nodiscard]] policy::result<void> prepare_state_directory(const paths&);
 
-// The state directory is ours as long as this lives: one agent at a time. Children do not inherit it.
+// Exclusive use of the state directory while this lives: one agent at a time. Children do not inherit it.
 class state_lock {
 public:
     enum class owner { command, daemon };
 
-    // Does not wait. errc::busy: another agent holds it, its process id in the sentence. errc::foreign_file:
-    // the lock file is a link or no regular file. The state directory exists.
+    // Does not wait. errc::busy: another agent holds it (the message has its process id).
+    // errc::foreign_file: the lock file is a link or not a regular file. The state directory must exist.
     [[nodiscard]] static policy::result<state_lock> acquire(const paths&, owner = owner::command);
 
-    // Who holds the lock is a daemon, or has not said yet what it is. For who was refused it.
+    // Whether the holder is a daemon or has not said yet what it is. For callers that got errc::busy.
     [[nodiscard]] static bool is_daemons(const paths&);
 
 private:

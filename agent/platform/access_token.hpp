@@ -54,9 +54,9 @@ struct login_status {
     bool operator==(const login_status&) const = default;
 };
 
-// An access token that something else keeps fresh (identity.access_token). Nothing is refreshed here: a file
-// or a credential is read again when it changes, a command run again when its token is about to end, and both
-// after a 401, with back-off while the source still gives the refused token. All that wait share one reading.
+// An access token that something else keeps fresh (identity.access_token). Files and credentials are
+// read again when they change, commands run again shortly before their token expires, and both after a
+// 401, with backoff while the source still returns the refused token. Concurrent callers share one read.
 class external_tokens final : public access_tokens {
 public:
     // The reader and the clock must outlive this object. `owner` spreads the reads after a refusal,

@@ -23,7 +23,7 @@ using policy::retry;
 constexpr std::array save_pauses = {1s, 3s};  // between three attempts to save a response
 constexpr auto save_pause = 5s;               // between later attempts, at least
 constexpr duration first_pause = 5s;          // after a failed refresh; doubles
-constexpr duration secret_poll = 30s;         // and its secret's source is read again
+constexpr duration secret_poll = 30s;         // between reads of a refused client's secret
 constexpr duration pending_life = 10min;      // of a login that was started
 constexpr duration session_warning = 24h;     // before the end of a session that refreshes do not extend
 constexpr int unknown_twice = 2;

@@ -28,7 +28,7 @@ class secret_reader {
 public:
     using variables = std::map<std::string, std::string>;
 
-    // The environment is the one that sources name and that commands run with; files are read on the pool.
+    // `environment` has the variables that sources name and commands run with; the pool reads files.
     secret_reader(io::process& process, boost::asio::any_io_executor pool, variables environment);
 
     // The secret without surrounding whitespace. `what` is its configuration key, for messages;
