@@ -15,9 +15,9 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-// The C library's functions through which the program meets time and the disk, as the linker resolves them
-// for this program and for the shared libraries that it loads (libstdc++, SQLite). Outside of a simulated
-// life they do what they always do.
+// Replacements for the C library functions through which the program sees time and the disk. The linker
+// resolves them here for this program and for the shared libraries it loads (libstdc++, SQLite). Outside a
+// simulated life they behave like the originals.
 
 namespace {
 
@@ -36,7 +36,7 @@ void fill(timespec& into, nanoseconds from)
     into.tv_nsec = from.count() % 1'000'000'000;
 }
 
-// The index of the log is memory that SQLite shares, and its locks are held meanwhile: nothing that lasts.
+// The WAL index (-shm) is shared memory of SQLite, accessed under its locks; nothing in it is persistent.
 bool is_memory(std::string_view path)
 {
     return path.ends_with("-shm");
@@ -53,7 +53,7 @@ bool is_on_disk(int fd)
     return size > 0 && !is_memory({path, static_cast<std::size_t>(size)});
 }
 
-// The program may end here; else the change is noted.
+// The program may be killed here; otherwise the change is recorded.
 template <class Note>
 void change(const char* call, Note note)
 {
@@ -78,7 +78,7 @@ void new_name(const char* call, int where, const char* path)
     if (!is_memory(path)) change(call, [=](simulation::power& disk) { disk.makes(where, path); });
 }
 
-// What follows the flags, where they make a file.
+// The mode argument, present only if the flags create a file.
 mode_t mode_of(int flags, va_list rest)
 {
     return (flags & (O_CREAT | __O_TMPFILE)) != 0 ? va_arg(rest, mode_t) : 0;
@@ -129,7 +129,7 @@ int usleep(useconds_t duration)
     return nanosleep(&as, nullptr);
 }
 
-// Asio then waits for its timers in epoll_wait.
+// Fails, so that Asio waits for its timers in epoll_wait.
 int timerfd_create(int, int) noexcept
 {
     errno = ENOSYS;

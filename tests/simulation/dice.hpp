@@ -5,7 +5,7 @@
 #include <iterator>
 #include <string>
 
-// Everything that chance decides in a history comes from one seed: splitmix64.
+// All random decisions of a history derive from one seed (splitmix64).
 
 namespace simulation {
 
@@ -20,7 +20,7 @@ public:
         z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
         return z ^ (z >> 31);
     }
-    // 0 ... count - 1
+    // 0 to count - 1
     std::uint64_t below(std::uint64_t count) { return next() % count; }
     std::int64_t between(std::int64_t from, std::int64_t to)
     {

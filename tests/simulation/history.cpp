@@ -39,7 +39,7 @@ std::string text_of(const fs::path& file)
     return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Child processes: hooks and systemctl, which end as the weather says.
+// Child processes (hooks, systemctl); they fail with the probability set in the weather.
 class processes final : public io::process {
 public:
     processes(machine& m, platform& p, io::stop_event& stop) : machine_(m), platform_(p), stop_(stop) {}
@@ -103,7 +103,7 @@ private:
     void program();
     void cut_power();
 
-    // ---- people and weather
+    // ---- people and faults
     void plan_next_event();
     void something_happens();
     void change_weather();
@@ -116,7 +116,7 @@ private:
     wanted_user& any_user();
     std::string any_slot() { return any_user().slot(); }
 
-    // ---- laws
+    // ---- invariants
     void broken(const std::string& law, const std::string& what);
     void after_step();
     void look_at_outputs();
@@ -140,7 +140,7 @@ private:
     power disk_;
     platform platform_;
     std::vector<wanted_user> users_;
-    std::set<std::string> wanted_gone_;  // slots that were removed from the file, or rolled back, or replaced
+    std::set<std::string> wanted_gone_;  // slots removed from the file, rolled back or replaced
     std::vector<conversation> conversations_;
     outcome outcome_;
     bool valid_ = true;
@@ -254,7 +254,7 @@ void history::program()
     if (ended && !stop_asked_) broken("the daemon ends only when asked", "it returned without a stop");
 }
 
-// Descriptors that a killed process no longer holds: of files below the root, with their locks.
+// Closes the descriptors that a killed process would no longer hold: files below the root, and their locks.
 void close_files_below(const fs::path& root, const power& disk)
 {
     for (const auto& entry : fs::directory_iterator("/proc/self/fd")) {
@@ -265,7 +265,7 @@ void close_files_below(const fs::path& root, const power& disk)
     }
 }
 
-// SQLite remembers the locks of a process by inode: the database of the next life is another file.
+// SQLite tracks its locks per process and inode, so the next life gets a copy of the database.
 void renew_files_of(const fs::path& directory, power& disk)
 {
     std::error_code ignored;
@@ -288,7 +288,7 @@ void history::one_life()
     conversations_.clear();
     if (ended == machine::end::crashed) ++outcome_.counted["end: killed"];
     if (ended == machine::end::left_behind) ++outcome_.counted["end: left behind after a stop"];
-    // the journal of what is not synced has descriptors of its own, of files as well
+    // `disk_` holds descriptors of files and directories of its own
     if (ended != machine::end::returned) close_files_below(options_.root, disk_);
     if (!calm_ && dice.chance(options_.power ? 1 : 0.3)) {
         cut_power();
@@ -296,13 +296,13 @@ void history::one_life()
     if (ended != machine::end::returned) renew_files_of(state_dir() / "private", disk_);
     look_at_outputs();
     if (!outcome_.broken.empty()) over_ = true;
-    // until somebody starts it again
+    // until the next start
     const auto until = machine_.steady() + nanoseconds(dice.between(0, 60'000'000'000));
     while (machine_.steady() < until)
         machine_.wait(until);
 }
 
-// What was in use stays in use, or what was before it, as long as that has not been deleted for it.
+// The pair in use survives, or the previous pair is restored as long as its user still exists.
 void history::cut_power()
 {
     ++outcome_.counted["power cut"];
@@ -329,7 +329,7 @@ void history::cut_power()
     }
 }
 
-// ---- people and weather
+// ---- people and faults
 
 wanted_user& history::any_user()
 {
@@ -445,7 +445,7 @@ void history::something_happens()
         case 8:
             ask("deploy", {{"names", json::array{json::value(any_slot())}}, {"force", dice.chance(0.5)}});
             break;
-        case 9: {  // somebody in the portal
+        case 9: {  // somebody uses the portal
             if (platform_.users.empty()) break;
             auto user =
                 std::next(platform_.users.begin(), static_cast<long>(dice.below(platform_.users.size())));
@@ -502,7 +502,7 @@ void history::watch_login()
     });
 }
 
-// What the program waits for a person to say, once nothing else goes wrong.
+// Does what the program waits for an operator to do, once all faults have stopped.
 void history::help()
 {
     machine_.at(1h, [this] { help(); });
@@ -520,7 +520,7 @@ void history::help()
         }
     for (const auto& [name, user] : state->users) {
         if (user.blocked) says_why(name.text(), *user.blocked);
-        // what a person has put back in use goes by no file until a person says so
+        // a restored certificate stays in use, whatever the file says, until the operator rotates
         if (!user.held.empty()) ++outcome_.counted["a person helps: rolled back"];
         if (user.blocked || !user.held.empty())
             ask("rotate", {{"names", json::array{json::value(name.text())}}});
@@ -534,7 +534,7 @@ void history::stop_program()
     ::raise(SIGTERM);
 }
 
-// The verbs' own way in: a request to the control socket.
+// Runs a command the way the CLI does: as a request to the control socket.
 void history::ask(const std::string& verb, const json::object& arguments)
 {
     if (!machine_.alive()) return;
@@ -588,9 +588,9 @@ void history::hear()
     }
 }
 
-// ---- laws
+// ---- invariants
 
-// Reading keys and certificates is what costs most here: what was read once is known.
+// Parsing keys and certificates dominates the running time, so the results are cached.
 const std::string& known_key(const std::string& pem, std::string (*read)(const std::string&))
 {
     static std::map<std::string, std::string> known;
@@ -615,7 +615,7 @@ std::string history::in_use(const std::string& slot) const
     return known_key(text_of(directory_of(slot) / "current" / "key.pem"), read_private_key);
 }
 
-// I1: `current` names a complete, matching pair, or does not exist.
+// I1: `current` points to a complete, matching pair, or does not exist.
 void history::look_at_output(const std::string& slot)
 {
     std::error_code none;

@@ -15,7 +15,7 @@ using namespace std::chrono_literals;
 
 thread_local int life_of_thread = 0;
 
-// The executor of a pool of one machine.
+// The executor behind workers() and writer().
 class turn_executor {
 public:
     turn_executor(machine& m, bool in_order) : machine_(&m), in_order_(in_order) {}
@@ -32,7 +32,7 @@ public:
     template <class Function>
     void execute(Function fn) const
     {
-        // move-only handlers in a copyable function
+        // any_io_executor needs a copyable function, and the handler may be move-only
         auto job = [kept = std::make_shared<Function>(std::move(fn))] { (*kept)(); };
         in_order_ ? machine_->post_write(job) : machine_->post_job(job);
     }
@@ -97,7 +97,7 @@ bool machine::is_of_program() const
     return alive_ && life_of_thread == life_;
 }
 
-// As SIGKILL: not one instruction more. The thread stays where it is, with all that it holds.
+// Like SIGKILL: not one more instruction is executed. The thread stays blocked here with all its state.
 void machine::crash(end how)
 {
     ended_ = how;
@@ -160,7 +160,7 @@ void machine::write_all()
     writing_ = false;
 }
 
-// A job that waits for the writer gets its turn at once.
+// If a pool job is waiting for the writer, the writer runs at once.
 void machine::post_write(std::function<void()> job)
 {
     writes_.push_back(std::move(job));

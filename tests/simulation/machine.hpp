@@ -15,10 +15,10 @@
 #include <string>
 #include <utility>
 
-// The machine beneath the program: its clocks, what waits on them, its threads, its end. The program's own
-// calls of the C library (clock_gettime, epoll_wait, rename, fsync, ...) arrive here, so that the shipped
-// code runs as it is: time passes only while it waits, one thing happens at a time, and the order is the
-// seed's.
+// The machine under the program: clocks, timers, threads, and how the program ends. The program's own calls
+// of the C library (clock_gettime, epoll_wait, rename, fsync, ...) end up here, so the shipped code runs
+// unmodified: time passes only while it waits, one thing happens at a time, and the order is determined by
+// the seed.
 
 namespace simulation {
 
@@ -33,42 +33,42 @@ public:
 
     // ---- time
     nanoseconds steady() const { return steady_; }
-    nanoseconds true_time() const { return steady_ + epoch_; }          // of everybody else
-    nanoseconds wall() const { return steady_ + epoch_ + set_wrong_; }  // of this host
+    nanoseconds true_time() const { return steady_ + epoch_; }          // everybody else's clock
+    nanoseconds wall() const { return steady_ + epoch_ + set_wrong_; }  // this host's clock
     void set_clock_wrong(nanoseconds by) { set_wrong_ = by; }
     bool clock_is_wrong() const { return set_wrong_ != nanoseconds(0); }
     void suspend(nanoseconds duration) { epoch_ += duration; }
     void pass(nanoseconds duration) { steady_ += duration; }  // the program sleeps
 
-    // ---- what happens later. An event of the program is forgotten when its life ends.
+    // ---- future events. Events of the program are dropped when its life ends.
     void at(nanoseconds delay, std::function<void()> what);
     void at_in_this_life(nanoseconds delay, std::function<void()> what);
 
-    // ---- lives of the program
+    // ---- lives (runs) of the program
     enum class end { returned, crashed, left_behind };
-    // Runs it on a thread of its own until it returns or crashes.
+    // Runs the program on a thread of its own until it returns or crashes.
     end live(std::function<void()> program);
     int life() const { return life_; }
     bool alive() const { return alive_; }
-    bool is_of_program() const;  // called from the program's thread, while it lives
-    bool is_by_program() const { return is_of_program() && !in_world_; }  // and not by an event of the world
+    bool is_of_program() const;  // called on the program's thread during its life
+    bool is_by_program() const { return is_of_program() && !in_world_; }  // excluding events of the world
     [[noreturn]] void crash(end how = end::crashed);
-    // The program crashes at its so many-th change of the file system from now on.
+    // Crashes the program at the given change of the file system, counted from now.
     void crash_at_change(std::uint64_t number) { crash_at_ = changes_ + number; }
 
-    // ---- from the C library
-    void wait(nanoseconds until);             // nothing to do before that
-    void changes_the_disk(const char* call);  // before each effect
+    // ---- called by the C library replacements
+    void wait(nanoseconds until);             // nothing to do before `until`
+    void changes_the_disk(const char* call);  // before each change
     std::uint64_t changes() const { return changes_; }
-    power* disk = nullptr;  // notes what is not synced
+    power* disk = nullptr;  // records unsynced changes
     std::uint64_t steps() const { return steps_; }
 
-    // Called after every step, and before every change of the disk.
+    // after_step is called after every step, at_change before every change of the disk.
     std::function<void()> after_step;
     std::function<void(std::string_view call)> at_change;
     std::function<void(std::string_view)> on_log;
 
-    // ---- threads: jobs that a pool runs, and those of one writer in their order
+    // ---- threads: jobs of a pool, and jobs of a single writer in order
     boost::asio::any_io_executor workers();
     boost::asio::any_io_executor writer();
     void post_job(std::function<void()> job);
@@ -77,7 +77,7 @@ public:
 private:
     struct event {
         std::function<void()> what;
-        int life;  // 0: of the world
+        int life;  // 0: event of the world
     };
 
     void add(nanoseconds delay, std::function<void()> what, int life);
@@ -103,7 +103,7 @@ private:
     std::binary_semaphore over_{0};
 };
 
-// The one that the calls of the C library go to; null: they go to the real one.
+// The machine that handles calls of the C library; null: they go to the real library.
 machine*& the_machine();
 
 }  // namespace simulation

@@ -18,14 +18,14 @@
 
 // simulation [--seed N] [--histories N] [--steps N] [--seconds N] [--power] [--failures N] [--shrink]
 //            [--events N] [--verbose]
-// Plays histories one after the other, each in a process of its own: the one of --seed, the next, and so on.
+// Plays histories one after another, each in a process of its own, starting with the one of --seed.
 
 namespace {
 
 using simulation::options;
 using simulation::outcome;
 
-// OpenSSL's random numbers, from the seed: keys are the same whenever a history is played again.
+// OpenSSL's random numbers, derived from the seed: a replayed history generates the same keys.
 simulation::dice* random_numbers = nullptr;
 
 int random_bytes(unsigned char* into, int count)
@@ -53,14 +53,14 @@ void seed_openssl(std::uint64_t seed)
 struct totals {
     std::uint64_t histories = 0;
     std::uint64_t steps = 0;
-    std::uint64_t events = 0;  // of the last one
+    std::uint64_t events = 0;  // of the last history
     std::map<std::string, std::uint64_t> counted;
 };
 
-// In the child: one history, its outcome on the pipe.
+// In the child: plays one history and writes its outcome to the pipe.
 [[noreturn]] void play_and_tell(const options& o, int to)
 {
-    // the pipe of signals, before any life: lives that were killed share it
+    // create Asio's signal pipe before the first life: killed lives share it
     static boost::asio::io_context context;
     static boost::asio::signal_set signals(context, SIGUSR2);
     io::configure_log(io::severity::info, io::log_format::text);
@@ -79,7 +79,7 @@ struct totals {
     ::_exit(played.broken.empty() ? 0 : 1);
 }
 
-// What it broke; empty: nothing.
+// Returns the violated invariants; empty: none.
 std::string run(options o, totals& all)
 {
     o.root = "/dev/shm/s" + std::to_string(::getpid());
@@ -121,7 +121,7 @@ std::string run(options o, totals& all)
     return broken;
 }
 
-// The fewest events with which it still breaks, as far as halving finds them.
+// The smallest number of events that still fails, found by bisection.
 std::uint64_t shrink(options o, std::uint64_t events)
 {
     totals ignored;
@@ -145,7 +145,7 @@ int main(int argc, char** argv)
     options o;
     std::uint64_t histories = 1'000'000'000;
     std::uint64_t seconds = 20;
-    int failures = 1;  // after so many it ends
+    int failures = 1;  // stop after this many
     bool shrinks = false;
     for (int i = 1; i < argc; ++i) {
         const std::string word = argv[i];

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Breaks the shipped code on purpose, one line at a time, and checks that the simulation notices each.
+"""Applies one-line mutations to the shipped code and checks that the simulation catches each of them.
 
-    tests/simulation/mutants.py           builds and runs them all in a scratch copy (cmake, ninja; ccache where there
-                                          is one); the unbroken code must be green, each mutant red
-    tests/simulation/mutants.py 4 7       these alone
-    tests/simulation/mutants.py --check   only that every mutant still has its line
-    --scratch DIRECTORY                   keeps the copy there, for the next run
+    tests/simulation/mutants.py           builds and runs them all in a scratch copy (cmake, ninja; ccache if
+                                          installed); the unmodified code must pass, each mutant must fail
+    tests/simulation/mutants.py 4 7       only these
+    tests/simulation/mutants.py --check   only checks that the line of every mutant still exists
+    --scratch DIRECTORY                   keeps the copy there for the next run
 """
 
 import argparse
@@ -22,7 +22,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 RUNS = (["--histories", "60"], ["--power", "--histories", "60"])
 COMMON = ["--steps", "4000", "--seconds", "600"]
 
-# Name, file, a piece that stands there once (blanks and line ends do not count), and what replaces it.
+# Name, file, a piece that occurs there exactly once (whitespace is ignored), and its replacement.
 MUTANTS = [
     ("resend-at-once: a POST without an answer is repeated before the settle time", "policy/checks.cpp",
      "if (!f.seen || f.seen->looked_at < settled || !f.seen->is_complete())", "if (!f.seen)"),
@@ -98,7 +98,7 @@ MUTANTS = [
 
 
 def places(root, name, piece):
-    """Wherever the piece stands in that file, however it is wrapped."""
+    """Returns all occurrences of the piece in the file, however it is wrapped."""
     tokens = re.findall(r"\w+|[^\w\s]", piece)
     return list(re.compile(r"\s*".join(re.escape(token) for token in tokens)).finditer((root / name).read_text()))
 
@@ -115,7 +115,7 @@ def check(numbers):
 
 
 def copy(scratch):
-    """The tree as git knows it; what did not change keeps its time, so that little is built again."""
+    """Copies the files tracked by git; unchanged ones keep their time, so that little is rebuilt."""
     for name in subprocess.run(["git", "ls-files"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.split("\n"):
         source, target = ROOT / name, scratch / name
         if not name or not source.is_file():
@@ -139,7 +139,7 @@ def build(scratch, arguments):
 
 
 def run(program):
-    """None when all is green, else what broke and after how many steps."""
+    """Returns what failed (None if all passed) and after how many steps."""
     steps = 0
     for arguments in RUNS:
         done = subprocess.run([program, *arguments, *COMMON], capture_output=True, text=True, check=False)

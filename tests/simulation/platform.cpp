@@ -18,8 +18,8 @@ namespace {
 using namespace std::chrono_literals;
 namespace json = boost::json;
 
-constexpr auto settle = 14s;    // instants are whole seconds
-constexpr auto patience = 15s;  // of the client with a request, out of network.timeout
+constexpr auto settle = 14s;    // timestamps are whole seconds
+constexpr auto patience = 15s;  // the client's timeout for a request, from network.timeout
 
 io::http_response answer(unsigned status, const json::value& body)
 {
@@ -122,7 +122,7 @@ io::http_response platform::arrive(const std::string& method, const std::string&
     return said;
 }
 
-// ---- the authorization server: a refresh token works once, and a second use ends the login
+// ---- the authorization server: refresh tokens are single-use, and reuse revokes the login
 
 io::http_response platform::exchange_token(const std::string& body, const std::string& authorization,
                                            bool executed)
@@ -281,12 +281,12 @@ io::http_response platform::delete_user(const std::string& id)
     return answer(200, json::object());
 }
 
-// ---- laws
+// ---- invariants
 
 void platform::sent(const std::string& method, const std::string& url, const std::string& body)
 {
     if (const auto known = grants_.find(form_value(body, "refresh_token")); known != grants_.end()) {
-        // what reached us is kept, and what is spent is not sent again
+        // a received token is saved, and a used one is not sent again
         const auto& one = known->second;
         law("I6", !(one.delivered && (one.delivered_in == machine_.life() || one.confirmed)),
             "a refresh token is presented again although the answer to its exchange had arrived");
@@ -338,14 +338,14 @@ void platform::answered(const std::string& method, const std::string& url, const
                 post.listed_since = true;
 }
 
-// ---- on the way
+// ---- in transit
 
 namespace {
 
 struct call {
     explicit call(boost::asio::any_io_executor executor) : over(std::in_place, executor) {}
 
-    std::optional<io::async_event> over;  // none: who waited is gone, with the life's loop
+    std::optional<io::async_event> over;  // none: the waiting coroutine was destroyed with its event loop
     std::optional<policy::result<io::http_response>> outcome;
 
     bool end(policy::result<io::http_response> how)
@@ -400,7 +400,7 @@ io::task<io::http_response> network::exchange(io::http_request request)
     const auto arrive = [&p, sent](bool executed) {
         return p.arrive(sent->method, sent->url, sent->authorization, sent->body, executed);
     };
-    // the effect on the platform outlives the program, the answer does not
+    // the effect on the platform survives the program, the response does not
     const auto effect = [&m, way, arrive, finish](nanoseconds after, bool heard,
                                                   std::optional<io::http_response> instead) {
         m.at(after, [&m, way, arrive, finish, heard, instead, life = m.life()] {
@@ -418,7 +418,7 @@ io::task<io::http_response> network::exchange(io::http_request request)
         m.at_in_this_life(
             way, [give_up] { give_up(policy::errc::not_connected, "simulated: not connected", true); });
     } else if (dice.chance(w.lost)) {
-        // nothing arrives
+        // the request never arrives
     } else if (dice.chance(w.unanswered)) {
         effect(way, false, std::nullopt);
         m.at_in_this_life(2 * way,
@@ -428,7 +428,7 @@ io::task<io::http_response> network::exchange(io::http_request request)
     } else if (dice.chance(w.refused)) {
         auto said = token ? problem(dice.of({429U, 503U, 403U}))
                           : problem(dice.of({401U, 403U, 404U, 409U, 429U, 503U, 422U}));
-        // exempt: a 404 for what is there, where nothing could contradict it
+        // exempt: a 404 for an existing user that no other request could contradict
         if (said.status == 404 && (request.method == "DELETE" || w.cut_list > 0)) {
             said = problem(503);
             ++p.counted["exempt: a 404 that nothing contradicts"];

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t page = 4096;
 
-// Past the functions that call this.
+// Bypasses the interposed functions.
 int open_raw(int where, const std::string& path, int flags)
 {
     return static_cast<int>(::syscall(SYS_openat, where, path.c_str(), flags | O_CLOEXEC, 0600));
@@ -94,7 +94,7 @@ std::optional<power::change> power::begin(change::kind what, int where, const ch
                   .name = slash == std::string::npos ? all : all.substr(slash + 1)};
 }
 
-// What the name stands for now.
+// Keeps what currently has this name.
 void power::keep_aside(change& c)
 {
     struct stat facts {};
@@ -139,7 +139,7 @@ void power::renames(int from, const char* old_name, int to, const char* new_name
     struct stat facts {};
     if (!source || ::fstatat(from, old_name, &facts, AT_SYMLINK_NOFOLLOW) != 0)
         return static_cast<void>(::close(c->directory));
-    c->old_name = source->name;  // the program renames within one directory
+    c->old_name = source->name;  // all renames are within one directory
     keep_aside(*c);
     names_.push_back(std::move(*c));
 }
@@ -184,9 +184,9 @@ std::string power::lose_content(content& c, dice& chance)
     const auto now = content_of(c.fd);
     const auto left = chance.chance(0.5) ? now.size() : c.synced.size();
     std::string torn(left, '\0');
-    const auto how = chance.below(4);  // all new, all old, or each page by itself
+    const auto how = chance.below(4);  // all new, all old, or page by page
     for (std::size_t at = 0; at < left; at += page) {
-        // what was synced is not lost by writing beside it: zero is what was never written
+        // an adjacent write does not destroy synced data: only pages never written are zero
         const auto whose = how == 0 ? 0 : how == 1 ? 1 : chance.below(2);
         const auto& from = whose == 0 ? now : c.synced;
         if (at >= from.size()) continue;
@@ -230,7 +230,7 @@ std::vector<std::string> power::cut(dice& chance)
         ::close(c.fd);
     }
     files_.clear();
-    // Names that a rename joins share their fate, and of each such group a number of the last changes is
+    // Names connected by a rename belong to one group, and a random number of each group's last changes is
     // lost.
     std::map<std::pair<identity, std::string>, std::size_t> group;
     std::map<std::size_t, std::size_t> size;

@@ -12,36 +12,36 @@
 #include <sys/types.h>
 #include <vector>
 
-// What of the disk outlasts a power cut. Every change of the program is noted as it makes it: content until
-// its file is synced, names until their directory is. A power cut then loses any part of what was not: pages
-// of a file are old, new or zero, its length old or new; a name's changes are undone from any one of them on,
-// whatever becomes of others.
+// What survives a power cut. Every change the program makes is recorded: content until its file is synced,
+// names until their directory is. A power cut then loses an arbitrary part of what was not synced: the pages
+// of a file are old, new or zero, its length is old or new; the changes of a name are undone from some point
+// on, independently of other names.
 
 namespace simulation {
 
 class power {
 public:
-    // Changes below the root are noted; what is replaced or removed is kept aside, on the same file system.
+    // Records changes below the root; replaced and removed files are kept in `aside`, on the same filesystem.
     power(std::filesystem::path root, std::filesystem::path aside);
     ~power();
 
-    // Called before the change is made; the paths are relative to the open directory.
+    // Called before each change; paths are relative to the open directory.
     void writes(int fd);
     void makes(int where, const char* name);
     void removes(int where, const char* name);
     void renames(int from, const char* old_name, int to, const char* new_name);
-    // Called before the sync.
+    // Called before each sync.
     void syncs(int fd);
-    // The file behind this name is another one with the same content from now on.
+    // The name now refers to another file with the same content.
     void replaced_by_copy(const std::filesystem::path& original, const std::filesystem::path& copy);
 
-    // Everything that was not synced lasts, or does not; says what became of each.
+    // Randomly keeps or loses each unsynced change; describes what became of each.
     std::vector<std::string> cut(dice&);
 
-    // One of its own.
+    // Whether the descriptor is one of its own.
     bool holds(int fd) const;
     std::size_t unsynced() const { return files_.size() + names_.size(); }
-    std::uint64_t lost = 0;  // changes that power cuts undid
+    std::uint64_t lost = 0;  // changes undone by power cuts
 
 private:
     struct identity {
@@ -50,18 +50,18 @@ private:
         auto operator<=>(const identity&) const = default;
     };
     struct content {
-        int fd;  // of our own
+        int fd;  // opened here
         std::string path;
         std::string synced;
     };
     struct change {
         enum class kind { made, removed, renamed };
         kind what;
-        int directory;  // of our own
-        identity of;    // the directory's
+        int directory;  // opened here
+        identity of;    // identity of the directory
         std::string name;
-        std::string old_name;    // renamed: from
-        std::string kept_aside;  // what the name stood for before; empty: nothing, or a directory
+        std::string old_name;    // for renamed: the old name
+        std::string kept_aside;  // link to the previous file; empty: none, or a directory
         bool was_directory = false;
         mode_t mode = 0;
     };

@@ -99,7 +99,7 @@ const json::value& defaults()
     return document;
 }
 
-// Objects that are empty by default hold names of the user's own: any key may be set there.
+// Objects that are empty by default are free-form maps: any key may be set there.
 void merge(json::value& target, const json::value& change, const json::value& standard, const std::string& at)
 {
     if (change.is_null()) {
@@ -124,7 +124,7 @@ void merge(json::value& target, const json::value& change, const json::value& st
     }
 }
 
-// Reads the members of one object; a wrong type says which member it was.
+// Reads the members of an object; a type error names the member.
 class member_reader {
 public:
     member_reader(const json::value& object, std::string at) : object_{object.as_object()}, at_{std::move(at)}

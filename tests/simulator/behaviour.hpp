@@ -8,15 +8,15 @@
 #include <string>
 #include <vector>
 
-// How the platform behaves, as one JSON document that can be changed at any time. Every key, its default and
-// what it means is in README.md; the defaults are the document at the top of behaviour.cpp.
+// How the platform behaves, as one JSON document that can be changed at any time. README.md describes every
+// key and its default; the defaults are the document at the top of behaviour.cpp.
 
 namespace simulator {
 
 struct oauth_client {
     std::string id{};
     std::string secret{};
-    std::vector<std::string> redirect_urls{};  // a trailing slash makes no difference
+    std::vector<std::string> redirect_urls{};  // a trailing slash is ignored
     bool refresh_tokens = true;
 };
 
@@ -30,16 +30,16 @@ struct oauth_person {
 struct oauth_behaviour {
     std::vector<oauth_client> clients{};
     std::vector<oauth_person> persons{};
-    std::string person{};  // who logs in at the authorize address
+    std::string person{};  // the person that logs in at the authorize endpoint
     std::string userstore{};
-    std::string authorize_error{};  // instead of a code
+    std::string authorize_error{};  // returned instead of a code
     std::string authorize_error_description{};
     bool echo_state = true;
     std::int64_t code_lifetime_s = 600;
     std::int64_t access_token_lifetime_s = 604'799;
-    boost::json::value expires_in{};   // "auto": what is true, "absent": no such field, else sent as it is
+    boost::json::value expires_in{};   // "auto": the true value, "absent": omitted, otherwise sent as is
     std::string refresh_token{};       // rotate | same | login-only | none
-    std::int64_t refresh_grace_s = 0;  // a used refresh token is good for so much longer
+    std::int64_t refresh_grace_s = 0;  // how long a used refresh token stays valid
     bool revoke_family_on_reuse = false;
 };
 
@@ -60,20 +60,20 @@ struct exposure_behaviour {
     std::int64_t list_lag_ms = 0;
     std::string list{};                 // full | empty | cut | html
     std::int64_t list_limit = 0;        // items of a cut list
-    boost::json::object list_fields{};  // added beside "items"
-    std::string empty_list{};           // items | null | object: how an empty list is written
+    boost::json::object list_fields{};  // added next to "items"
+    std::string empty_list{};           // items | null | object: representation of an empty list
     std::string date_format{};
-    std::int64_t expiration_offset_s = 0;  // expirationDate differs from notAfter by this
+    std::int64_t expiration_offset_s = 0;  // expirationDate minus notAfter
     std::string contact{};                 // nested | flat | both | null | absent
     std::string group{};            // variant | business-group | space-id | space | all | null | absent
-    std::string group_in_body{};    // any | business-group | space: what a POST must call its group
+    std::string group_in_body{};    // any | business-group | space: required names of the group in a POST
     bool group_id_required = false;
     std::string optional_fields{};  // present | null | absent
     bool unknown_fields = false;
-    std::string csr_encoding{};  // any | pem | der: what a new user's csr must be
+    std::string csr_encoding{};  // any | pem | der: required encoding of a new user's csr
     bool show_csr = true;
-    std::int64_t description_limit = 0;  // characters; 0: none
-    std::int64_t surplus_users = 0;      // further users that one POST makes
+    std::int64_t description_limit = 0;  // in characters; 0: none
+    std::int64_t surplus_users = 0;      // additional users created by one POST
     bool exclusive_consumer_group = false;
     bool unique_common_names = true;
     std::int64_t create_status = 201;
@@ -83,7 +83,7 @@ struct exposure_behaviour {
 };
 
 struct catalog_behaviour {
-    boost::json::object items{};  // item id -> its data object; empty: any item has the reference's keys
+    boost::json::object items{};  // item id -> its data object; empty: all items have the reference's keys
     std::string id_in{};          // body | location | both | nowhere
     std::string status_style{};   // final | phase | state
     std::vector<std::string> steps{};
@@ -93,27 +93,27 @@ struct catalog_behaviour {
     std::vector<std::string> missing_elements{};
     bool decoys = true;
     bool reversed = false;
-    boost::json::value raw_update{};  // sent as the answer of an update, unless null
+    boost::json::value raw_update{};  // sent verbatim as the response to an update, unless null
 };
 
 struct behaviour {
     std::string server_certificate{};  // good | unknown-ca | other-host | expired
     std::int64_t clock_offset_s = 0;
-    std::int64_t requests_per_s = 0;  // more get 429; 0: any number
-    std::int64_t retry_after_s = 0;   // with a 429; 0: no such field
+    std::int64_t requests_per_s = 0;  // requests above it get a 429; 0: unlimited
+    std::int64_t retry_after_s = 0;   // sent with a 429; 0: no Retry-After
     std::vector<std::string> tenants{};  // empty: any
     oauth_behaviour oauth;
     exposure_behaviour exposure;
     catalog_behaviour catalog;
 };
 
-// The document and what was read from it. A change either takes effect as a whole or not at all.
+// The document and the values read from it. A change takes effect as a whole or not at all.
 class behaviour_document {
 public:
     behaviour_document();
 
-    // A merge patch (RFC 7396) in which null brings the default back; throws bad_request on an unknown key, a
-    // wrong type or a value that is not among the known ones.
+    // Applies a merge patch (RFC 7396) in which null restores the default; throws bad_request on an unknown
+    // key, a wrong type or an unknown value.
     void patch(const boost::json::value& change);
     void reset();
 

@@ -31,7 +31,7 @@ void set_serial(X509* certificate)
 {
     std::array<unsigned char, 16> bytes{};
     openssl::must(RAND_bytes(bytes.data(), bytes.size()) == 1, "serial number");
-    bytes[0] = static_cast<unsigned char>((bytes[0] & 0x7f) | 0x40);  // positive, and always as long
+    bytes[0] = static_cast<unsigned char>((bytes[0] & 0x7f) | 0x40);  // positive and of constant length
     BIGNUM* number = BN_bin2bn(bytes.data(), bytes.size(), nullptr);
     BN_to_ASN1_INTEGER(number, X509_get_serialNumber(certificate));
     BN_free(number);
@@ -127,7 +127,7 @@ identity make_server_identity(const std::string& kind, const identity& authority
         wish.not_after_offset_s = -day_s;
     }
     auto key = openssl::make_p256_key();
-    // The stranger has the same name as the real one: only the signature tells them apart.
+    // The unknown CA has the same name as the real one: only the signature differs.
     auto certificate = kind == "unknown-ca" ? sign(wish, key.get(), make_authority("Simulator Server CA"))
                                             : sign(wish, key.get(), authority);
     return {std::move(certificate), std::move(key)};

@@ -7,21 +7,21 @@
 #include <string>
 #include <vector>
 
-// The two certificate authorities of the simulator: one vouches for its server, the other for the users.
+// The simulator's two certificate authorities: one for its server certificate, one for those of the users.
 
 namespace simulator {
 
-// What the certificate to be signed looks like.
+// Contents of a certificate to be issued.
 struct certificate_wish {
     std::string common_name{};
-    std::int64_t not_before_offset_s = -60;  // counted from now, as is the end
+    std::int64_t not_before_offset_s = -60;  // both offsets are relative to now
     std::int64_t not_after_offset_s = 31'536'000;
     std::string usage{};      // value of extendedKeyUsage; empty: none
     std::string alt_names{};  // value of subjectAltName; empty: none
     bool authority = false;
 };
 
-// A certificate with its key.
+// A certificate and its private key.
 struct identity {
     openssl::certificate_ptr certificate{};
     openssl::key_ptr key{};
@@ -34,14 +34,14 @@ std::int64_t expires_ms(const X509& certificate);
 
 identity make_authority(const std::string& common_name, const identity* issuer = nullptr);
 
-// Reads `name`.pem and `name`.key of the directory, or makes them.
+// Loads `name`.pem and `name`.key from the directory, creating them if needed.
 identity load_or_make_authority(const std::filesystem::path& directory, const std::string& name,
                                 const std::string& common_name, const identity* issuer = nullptr);
 
-// The kinds of server certificate that can be served: good | unknown-ca | other-host | expired.
+// Kinds of server certificates: good | unknown-ca | other-host | expired.
 identity make_server_identity(const std::string& kind, const identity& authority);
 
-// The authority of the users: a root, and below it the one that signs.
+// The CA for user certificates: a root and the intermediate that signs.
 struct user_authority {
     identity root{};
     identity issuer{};

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view request_type =
     "com.example.vcac.catalog.domain.request.CatalogItemProvisioningRequest";
 
-// The keys that the reference shows in a blank template.
+// The keys of the blank template in the reference.
 json::object reference_data()
 {
     return {{"aggregate", nullptr},          {"p_enabled_backup_configuration", nullptr},
@@ -26,7 +26,7 @@ json::object reference_data()
             {"tmpCatalog", nullptr},         {"uplinkTopology", nullptr}};
 }
 
-// Errors of the catalog service have a form of their own.
+// The catalog service has an error format of its own.
 response catalog_problem(int status, int code, std::string_view message)
 {
     return json_response(
@@ -109,7 +109,7 @@ response catalog_service::show_order(const std::string& id) const
     return json_response(200, view_of(id, found->second));
 }
 
-// The steps one after the other, each for step_ms, then the outcome.
+// Goes through the steps, each lasting step_ms, then reports the outcome.
 json::object catalog_service::view_of(const std::string& id, const order& shown) const
 {
     const auto age = now_ms() - shown.created_ms;
@@ -188,7 +188,7 @@ response catalog_service::compute(const request& incoming, journal_record& recor
     return json_response(200, json::object{{"elementUpdates", std::move(updates)}});
 }
 
-// A value {"facets": [...]} stands for just these facets.
+// A value {"facets": [...]} replaces the default facets.
 json::object catalog_service::element_update(const std::string& id, const json::value& value) const
 {
     json::array facets;

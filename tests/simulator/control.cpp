@@ -11,12 +11,12 @@ namespace json = boost::json;
 
 namespace {
 
-// What one call works on. `id`: the last segment of a path that ends in "*".
+// The input of one call. `id`: the last path segment, for paths that end in "*".
 struct call {
     platform& world;
     const request& incoming;
     std::string id{};
-    json::object body{};  // empty when none was sent
+    json::object body{};  // empty if there was no body
 };
 
 using action = json::value (*)(call&);
@@ -65,7 +65,7 @@ json::value get_faults(call& c)
     return json::object{{"faults", c.world.faults.describe()}};
 }
 
-// A list cannot be the body of the other calls, so that this one reads it itself.
+// Parses the body itself: it may be an array, and the other calls accept objects only.
 json::value add_faults(call& c)
 {
     c.world.faults.add(json::parse(c.incoming.body));
@@ -219,7 +219,7 @@ try {
 } catch (const bad_request& mistake) {
     return problem(400, mistake.message);
 } catch (const std::exception& mistake) {
-    // Boost.JSON reports bodies of the wrong shape by exception
+    // Boost.JSON throws if the body has the wrong structure
     return problem(400, mistake.what());
 }
 

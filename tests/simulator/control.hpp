@@ -3,7 +3,7 @@
 #include "http.hpp"
 #include "platform.hpp"
 
-// The control API: what tests and demonstrations see and change of the platform. README.md has the table.
+// The control API: lets tests and demos inspect and change the platform. Its calls are listed in README.md.
 
 namespace simulator {
 

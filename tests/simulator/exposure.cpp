@@ -13,7 +13,7 @@ namespace json = boost::json;
 
 namespace {
 
-// An answer that ends the call early.
+// Thrown to end the call early with this response.
 struct refusal {
     response answer;
 };
@@ -54,8 +54,8 @@ std::string contact_of(const json::object& body)
     return email;
 }
 
-// Section 4.4 shows one body for both variants, section 2.3 names other fields for health: either is taken
-// unless the behaviour insists. Only log and lifecycle have no spaces at all.
+// Section 4.4 shows one body for both variants, section 2.3 has other field names for health: both forms are
+// accepted unless the behaviour requires one. Only log and lifecycle have no spaces at all.
 std::pair<json::value, json::value> group_of(const json::object& body, const variant& service,
                                              const exposure_behaviour& rules, journal_record& record)
 {
@@ -181,7 +181,7 @@ response exposure_service::list_users(const route& to)
 {
     const auto& home = expect_instance(to);
     if (rules().list == "html") return html_response(200, "Sign in");
-    // Written item by item: one document of a thousand users costs several times as much.
+    // Serialized item by item: a single document with a thousand users takes several times as long.
     std::string body = R"({"items":[)";
     std::int64_t count = 0;
     const auto now = now_ms();

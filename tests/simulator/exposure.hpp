@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-// The self-service of the three event exposure services (reference, sections 2.3, 2.4 and 4.4).
+// The self-service API of the three event exposure services (reference, sections 2.3, 2.4 and 4.4).
 
 namespace simulator {
 
@@ -25,7 +25,7 @@ struct instance {
     std::string name{};
     boost::json::value group_id{};
     boost::json::value group_name{};
-    std::string status{};  // empty: what the delay says
+    std::string status{};  // empty: follows from the delay
     std::int64_t created_ms = 0;
     std::int64_t ready_delay_ms = 0;  // negative: until the behaviour is no longer "never"
 };
@@ -42,16 +42,16 @@ struct user {
     boost::json::value group_id{};
     boost::json::value group_name{};
     std::string created_by{};
-    std::string status{};  // empty: what the delay says
+    std::string status{};  // empty: follows from the delay
     std::int64_t created_ms = 0;
     std::int64_t ready_delay_ms = 0;
     std::int64_t list_lag_ms = 0;
     std::int64_t expires_ms = 0;  // notAfter of the certificate
-    std::string csr{};            // as it was posted
+    std::string csr{};            // as posted
     std::string common_name{};
     std::string public_key_sha256{};
     std::string certificate_der{};
-    boost::json::object fields{};  // shown in place of what is true
+    boost::json::object fields{};  // override the actual values in responses
 };
 
 class exposure_service {
@@ -61,14 +61,14 @@ public:
     {
     }
 
-    // Answers one call; `person` is who makes it.
+    // Handles one call by `person`.
     response handle(const route& to, const request& incoming, const std::string& person,
                     journal_record& record);
 
-    // For the control API: a user as somebody else would have made it, under "csr" or a key of its own.
+    // For the control API: adds a user made by somebody else, with the key of "csr" or one of its own.
     user& put_user(const boost::json::object& wanted, const std::string& person);
     instance& put_instance(
-        const boost::json::object& wanted);  // also a second one, which the reference rules out
+        const boost::json::object& wanted);  // even a second one, which the reference rules out
     void change_user(const std::string& id, const boost::json::object& change);
     std::size_t delete_users(const boost::json::object& filter);
     std::size_t delete_instances(const boost::json::object& filter);
@@ -101,7 +101,7 @@ private:
     const user_authority& authority_;
     std::vector<instance> instances_;
     std::vector<user> users_;
-    boost::json::array deleted_;  // who went, when, and by whose hand
+    boost::json::array deleted_;  // what was deleted, when and by whom
 };
 
 }  // namespace simulator

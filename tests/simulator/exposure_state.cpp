@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <map>
 
-// What the control API and the state file see and change of the exposure services.
+// The exposure services as seen and changed by the control API and the state file.
 
 namespace simulator {
 
@@ -20,7 +20,7 @@ std::string text_of(const json::value& value)
     return json::value_to<std::string>(value);
 }
 
-// {} fits all; else "id", "ids", "variant", "tenant", "description_contains" must each fit.
+// Empty: matches all. Otherwise each of "id", "ids", "variant", "tenant", "description_contains" must match.
 template <class T>
 bool fits(const T& each, const json::object& filter)
 {

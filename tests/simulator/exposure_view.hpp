@@ -8,7 +8,7 @@
 
 #include <string>
 
-// How instances, users and certificates look in an answer, in every spelling that the behaviour names.
+// How instances, users and certificates appear in responses, in each form that the behaviour can select.
 
 namespace simulator {
 
@@ -17,10 +17,10 @@ std::string status_of(const user& shown, const exposure_behaviour& rules);
 
 boost::json::object view_of(const instance& shown, const exposure_behaviour& rules);
 
-// An item of the list: without csr and certificate.
+// A list item, without csr and certificate.
 boost::json::object view_of(const user& shown, const exposure_behaviour& rules);
 
-// The answer of the single read.
+// The response to a read of a single user.
 boost::json::object full_view_of(const user& shown, const exposure_behaviour& rules,
                                  const user_authority& authority);
 

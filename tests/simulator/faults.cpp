@@ -56,7 +56,7 @@ void set_body(response& answer, const json::value& body)
     answer.fields.emplace_back("Content-Type", html ? "text/html; charset=utf-8" : "application/json");
 }
 
-// "before": the request is not processed. "after": it is, and only the answer is lost.
+// "before": the request is not processed. "after": it is processed and only the response is lost.
 void lose(effect& what, delivery how, const std::string& when)
 {
     if (when != "before" && when != "after")
@@ -122,7 +122,7 @@ fault_rules::rule fault_rules::read(const json::object& given)
         if (known == setters.end()) throw bad_request{"a rule has no key \"" + std::string{key} + "\""};
         known->second(read, value);
     }
-    // Last, because an answer of the rule's own means that there is no work to do.
+    // Last, because a rule with a response of its own turns `work` off.
     if (const auto* process = given.if_contains("process")) read.what.work = process->as_bool();
     return read;
 }

@@ -14,38 +14,38 @@
 #include <string_view>
 #include <vector>
 
-// Rules that say which request meets which trouble. The keys of a rule are described in README.md.
+// Rules that inject faults into matching requests. README.md describes the keys of a rule.
 
 namespace simulator {
 
 enum class delivery { answer, close, reset, hang };
 enum class framing { length, chunked, until_close };
 
-// What happens to one request. The default: it is processed and answered.
+// What happens to a request. Default: it is processed and answered.
 struct effect {
-    std::string rule{};                        // the name of the rule, for the journal; empty: none
-    std::chrono::milliseconds delay{0};        // before the work
-    std::chrono::milliseconds delay_after{0};  // between the work and the answer
+    std::string rule{};                        // name of the rule, for the journal; empty: none
+    std::chrono::milliseconds delay{0};        // before processing
+    std::chrono::milliseconds delay_after{0};  // between processing and the response
     std::optional<std::chrono::milliseconds>
-        late;  // the answer goes out first, the work is done this much later
+        late;  // the response is sent first, and the request processed this much later
     bool work = true;
-    std::optional<response> instead{};  // sent in place of what the work said
+    std::optional<response> instead{};  // sent instead of the actual response
     delivery how = delivery::answer;
     framing frame = framing::length;
-    std::optional<std::size_t> truncate{};  // so many bytes of the body, then the connection closes
-    std::size_t huge = 0;                   // a body of so many bytes
+    std::optional<std::size_t> truncate{};  // close the connection after this many bytes of the body
+    std::size_t huge = 0;                   // send a body of this many bytes
 };
 
 class fault_rules {
 public:
-    // Adds the rules; throws bad_request on a key or a value that no rule has.
+    // Adds the rules; throws bad_request on an unknown key or value.
     void add(const boost::json::value& rules);
     void clear() { rules_.clear(); }
 
-    // What happens to this request; counts it in every rule that matches.
+    // Selects the effect for this request and updates the counters of all matching rules.
     effect arrive(const request& incoming, std::string_view operation);
 
-    // The rules as they were given, with the counts "seen" and "fired".
+    // The rules as given, with the counters "seen" and "fired".
     boost::json::array describe() const;
 
 private:
@@ -55,7 +55,7 @@ private:
         std::optional<std::regex> path{};
         std::vector<std::string> operations{};
         std::uint64_t nth = 1;
-        std::uint64_t times = 1;  // 0: without end
+        std::uint64_t times = 1;  // 0: unlimited
         std::uint64_t sequence = 0;
         effect what;
         std::uint64_t seen = 0;

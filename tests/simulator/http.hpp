@@ -9,16 +9,16 @@
 #include <utility>
 #include <vector>
 
-// Requests and responses as plain values, so that only the server knows Beast.
+// Requests and responses as plain values, so that only the server depends on Beast.
 
 namespace simulator {
 
 using parameters = std::vector<std::pair<std::string, std::string>>;
 
-// The first value of a name; nothing when the name is absent.
+// The first value with this name, if any.
 std::optional<std::string> find(const parameters& list, std::string_view name);
 
-// application/x-www-form-urlencoded, in a query or a body.
+// Parses application/x-www-form-urlencoded, from a query or a body.
 parameters read_form(std::string_view text);
 
 struct request {
@@ -27,12 +27,12 @@ struct request {
     parameters query{};
     parameters fields{};  // header fields, names in lower case
     std::string body{};
-    std::uint64_t sequence = 0;  // of the journal; given by the platform on arrival
+    std::uint64_t sequence = 0;  // assigned on arrival, for the journal
 
-    // The header field, or the empty text.
+    // The value of the header field, or an empty string.
     std::string field(std::string_view lower_case_name) const;
 
-    // The parts of the path between slashes, decoded.
+    // The path split at slashes, percent-decoded.
     std::vector<std::string> segments() const;
 };
 
@@ -48,7 +48,7 @@ response html_response(int status, std::string_view title);
 // The error body of the exposure services and of the control API.
 response problem(int status, std::string_view message);
 
-// Why the body is not what the caller needed; becomes a 400.
+// Thrown if the body is not valid for the call; becomes a 400.
 struct bad_request {
     std::string message{};
 };

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-// What was asked and how it was answered. Holds fingerprints where the request held secrets.
+// Requests and how they were answered. Secrets are recorded as fingerprints.
 
 namespace simulator {
 
@@ -21,30 +21,30 @@ struct journal_record {
     std::string method{};
     std::string path{};
     std::string operation{};
-    std::string bearer{};                   // fingerprint of the access token; empty: none was sent
+    std::string bearer{};                   // fingerprint of the access token; empty: none
     parameters headers{};                   // without Authorization
-    boost::json::value body{};              // of requests that hold no secret
-    boost::json::object details{};          // of the token endpoint: grant_type, fingerprints, error
-    std::vector<std::string> violations{};  // of the reference, by the client
-    std::string rule{};                     // the fault rule that fired
-    int status = 0;                         // 0: no answer was given
-    std::string outcome{};  // answered | closed | reset | hung | truncated; empty: still under way
+    boost::json::value body{};              // only of requests that hold no secrets
+    boost::json::object details{};          // of token requests: grant_type, fingerprints, error
+    std::vector<std::string> violations{};  // deviations of the client from the reference
+    std::string rule{};                     // the fault rule that applied
+    int status = 0;                         // 0: no response was sent
+    std::string outcome{};  // answered | closed | reset | hung | truncated; empty: in progress
 };
 
-// Of the platform's address; tells whether a client keeps its connections and how many it opens at once.
+// Connections to the platform: whether a client reuses them, and how many it opens at once.
 struct connection_counts {
     std::uint64_t accepted = 0;
-    std::uint64_t refused = 0;  // the TLS handshake failed, such as over our certificate
+    std::uint64_t refused = 0;  // TLS handshake failures, such as an untrusted server certificate
     std::uint64_t open = 0;
     std::uint64_t most_open = 0;
 };
 
 class journal {
 public:
-    // Gives the request its number and opens its record.
+    // Numbers the request and creates its record.
     journal_record& open(request& incoming, const std::string& operation);
 
-    // The record of a request; nullptr once it was cleared away.
+    // The record of a request; nullptr if it has been cleared.
     journal_record* find(std::uint64_t sequence);
 
     void close(std::uint64_t sequence, int status, const std::string& outcome);
@@ -52,12 +52,12 @@ public:
     void connection_opened();
     void connection_ended(bool refused);
 
-    // Forgets the records and the counts; the numbers and the open connections go on.
+    // Drops records and counters; request numbers and open connections continue.
     void clear();
 
     boost::json::array describe(std::uint64_t since) const;
 
-    // {operation: {status: count}}; a request without an answer counts under "0".
+    // {operation: {status: count}}; requests without a response are counted as "0".
     boost::json::object counts() const;
 
     boost::json::object connections() const;

@@ -14,7 +14,7 @@
 #include <map>
 #include <unistd.h>
 
-// platform-simulator: the cloud platform of the reference on one machine, for tests and demonstrations.
+// platform-simulator: the cloud platform of the reference on a single machine, for tests and demos.
 
 namespace {
 

@@ -54,7 +54,7 @@ response oauth_service::authorize(const request& incoming)
     const auto client_id = find(incoming.query, "client_id").value_or("");
     const auto redirect_uri = find(incoming.query, "redirect_uri").value_or("");
     const auto* client = find_client(client_id);
-    // Nobody is sent to an address that the client did not register (RFC 6749 section 4.1.2.1).
+    // Never redirect to an address that the client has not registered (RFC 6749 section 4.1.2.1).
     if (client == nullptr) return html_response(400, "Unknown client_id");
     if (!is_registered(*client, redirect_uri))
         return html_response(400, "The redirect_uri is not registered");
@@ -95,7 +95,7 @@ response oauth_service::token(const request& incoming, journal_record& record)
     if (!find(form, "redirect_uri")) record.violations.emplace_back("token request without redirect_uri");
     if (grant_type == "authorization_code") return exchange_code(*client, form, record);
     if (grant_type == "refresh_token") return refresh(*client, form, record);
-    // The underlying product answers 500 here, not the 400 of RFC 6749.
+    // The real product answers 500 here, not 400 as RFC 6749 requires.
     return oauth_error(500, "server_error", "grant_type is incorrect or absent");
 }
 
@@ -104,7 +104,7 @@ response oauth_service::exchange_code(const oauth_client& client, const paramete
 {
     const auto text = find(form, "code").value_or("");
     record.details["code"] = fingerprint(text);
-    record.details["code_verifier"] = find(form, "code_verifier").value_or("");  // the reference has no PKCE
+    record.details["code_verifier"] = find(form, "code_verifier").value_or("");  // not in the reference
     const auto found = codes_.find(text);
     if (found == codes_.end()) return invalid_grant(record, "unknown authorization code");
     auto& entry = found->second;
@@ -230,8 +230,8 @@ std::string oauth_service::add_refresh_token(const grant& owner)
     return text;
 }
 
-// Looks like a JWT (the platform's tokens are), with claims that can be read and a signature that means
-// nothing.
+// Issues a token shaped like a JWT, as the platform's tokens are, with readable claims and a meaningless
+// signature.
 std::string oauth_service::add_access_token(const grant& owner, std::int64_t lifetime_s)
 {
     const auto now = now_ms();

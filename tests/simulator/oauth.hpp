@@ -10,16 +10,16 @@
 #include <map>
 #include <string>
 
-// The identity service: authorize and token endpoints, and the tokens they gave out (reference, sections 4.3
-// and 5).
+// The identity service: authorize and token endpoints, and the tokens they have issued (reference, sections
+// 4.3 and 5).
 
 namespace simulator {
 
-// Whom a code or a token was given to.
+// Who a code or token was issued to.
 struct grant {
     std::string client{};
     std::string person{};
-    std::uint64_t family = 0;  // one login and all that came of it
+    std::uint64_t family = 0;  // the login that all these tokens derive from
 };
 
 class oauth_service {
@@ -29,13 +29,13 @@ public:
     response authorize(const request& incoming);
     response token(const request& incoming, journal_record& record);
 
-    // The login of the person behind an Authorization header; empty when the token is unknown, expired or
+    // The owner of the bearer token in an Authorization header; empty if the token is unknown, expired or
     // revoked.
     std::string person_behind(const std::string& authorization) const;
 
     const oauth_person& person(const std::string& login) const;
 
-    // For the control API. An empty client or person means the configured one.
+    // For the control API. Empty client or person: the configured one.
     std::string mint_code(const std::string& client, const std::string& person,
                           const std::string& redirect_uri);
     std::string mint_refresh_token(const std::string& client, const std::string& person);
@@ -45,10 +45,10 @@ public:
     void revoke_everything();
     void forget_everything();
 
-    // Fingerprints and counts; the tokens themselves stay here.
+    // Fingerprints and counters; the tokens themselves are not exposed.
     boost::json::object describe() const;
 
-    // Everything, tokens included, for the state file.
+    // Everything including the tokens, for the state file.
     boost::json::object save() const;
     void load(const boost::json::object& saved);
 
@@ -61,7 +61,7 @@ private:
     };
     struct refresh_token {
         grant owner{};
-        std::int64_t used_ms = 0;  // 0: not yet
+        std::int64_t used_ms = 0;  // 0: not used yet
         bool revoked = false;
         std::uint64_t presented = 0;
     };

@@ -3,7 +3,7 @@
 
 #include <boost/json.hpp>
 
-// What the control API and the state file see and change of the identity service.
+// The identity service as seen and changed by the control API and the state file.
 
 namespace simulator {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <string_view>
 
-// Owning pointers to OpenSSL's objects, and the conversions that more than one file needs.
+// Owning pointers to OpenSSL objects, and shared conversions.
 
 namespace simulator::openssl {
 
@@ -29,7 +29,7 @@ using key_ptr = std::unique_ptr<EVP_PKEY, releaser<EVP_PKEY_free>>;
 using certificate_ptr = std::unique_ptr<X509, releaser<X509_free>>;
 using request_ptr = std::unique_ptr<X509_REQ, releaser<X509_REQ_free>>;
 
-// OpenSSL refused something that cannot fail in a sound installation.
+// Throws if a call that cannot fail in a working installation fails.
 inline void must(bool worked, const char* what)
 {
     if (!worked) throw std::runtime_error{std::string{"OpenSSL: "} + what};
@@ -48,7 +48,7 @@ inline std::string contents(BIO* memory)
 }
 
 std::string to_pem(X509* certificate);
-std::string to_pem(EVP_PKEY* key);  // PKCS#8, not encrypted
+std::string to_pem(EVP_PKEY* key);  // PKCS#8, unencrypted
 std::string to_der(X509* certificate);
 certificate_ptr certificate_from_der(std::string_view der);
 

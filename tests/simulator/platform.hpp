@@ -11,7 +11,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/value.hpp>
 
-// The whole platform without its network: what arrives, what is done, what is answered.
+// The whole platform except for its network: requests in, responses out.
 
 namespace simulator {
 
@@ -19,16 +19,16 @@ class platform {
 public:
     platform(const boost::json::value& configuration, const user_authority& authority);
 
-    // Numbers the request and says which trouble it meets.
+    // Numbers the request and selects its fault, if any.
     effect arrive(request& incoming);
 
-    // Does what the request asks for.
+    // Processes the request.
     response work(const request& incoming);
 
-    // Fields of every answer; they are added late, so that an answer with a fault has them too.
+    // Adds the fields common to all responses, last, so that injected responses have them too.
     void finish(response& answer) const;
 
-    // Back to the state and the configuration of the start.
+    // Restores the initial state and configuration.
     void reset();
 
     boost::json::object describe() const;
@@ -46,7 +46,7 @@ private:
     response dispatch(const route& to, const request& incoming, journal_record& record);
 
     boost::json::value configuration_;
-    std::int64_t next_allowed_ms_ = 0;  // of requests_per_s
+    std::int64_t next_allowed_ms_ = 0;  // for requests_per_s
 };
 
 }  // namespace simulator

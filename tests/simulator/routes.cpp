@@ -15,7 +15,7 @@ constexpr std::array variants{
 
 using segments = std::vector<std::string>;
 
-// The segments fit the pattern, in which "*" stands for any one.
+// Whether the path matches the pattern; "*" matches any one segment.
 bool fits(const segments& path, const std::vector<std::string_view>& pattern)
 {
     if (path.size() != pattern.size()) return false;
@@ -30,7 +30,7 @@ std::string by_method(const request& incoming, std::string_view method, std::str
     return std::string{incoming.method == method ? operation : "wrong_method"};
 }
 
-// /SAAS/auth/… and, for one tenant of several, /SAAS/t/{tenant}/auth/…
+// /SAAS/auth/… and, with several tenants, /SAAS/t/{tenant}/auth/…
 route identity_route(const request& incoming, segments path)
 {
     route found;

@@ -5,19 +5,19 @@
 #include <string>
 #include <string_view>
 
-// Which call of the reference a request is.
+// Maps a request to a call of the reference.
 
 namespace simulator {
 
-// One of the exposure services: its path prefix is its host in the reference.
+// An exposure service: its path prefix corresponds to a host name in the reference.
 struct variant {
     std::string_view name{};         // log | health | lifecycle
     std::string_view path{};         // first segment of its paths
-    std::string_view name_prefix{};  // of common names and topics
-    bool spaces;                     // speaks of spaceID and spaceName
+    std::string_view name_prefix{};  // prefix of common names and topics
+    bool spaces;                     // uses spaceID and spaceName
 };
 
-// By one of its three names; throws bad_request when there is none.
+// Looks up a variant by any of its three names; throws bad_request if there is none.
 const variant& find_variant(std::string_view name_or_path);
 
 struct route {
@@ -29,7 +29,7 @@ struct route {
     std::string tenant{};
     std::string instance{};
     std::string user{};
-    std::string item{};  // of the catalog: item, request or resource
+    std::string item{};  // in the catalog: id of the item, request or resource
     std::string action{};
 };
 

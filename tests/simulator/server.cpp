@@ -35,7 +35,7 @@ constexpr std::size_t request_bytes = 8 << 20;
 constexpr std::size_t block_bytes = 64 << 10;
 using tls_stream = beast::ssl_stream<beast::tcp_stream>;
 
-// The one place that starts a task nobody waits for: a failure is shown, not lost.
+// The only place that starts a detached task: failures are printed, not lost.
 void spawn(const asio::any_io_executor& executor, asio::awaitable<void> task)
 {
     asio::co_spawn(executor, std::move(task), [](const std::exception_ptr& failure) {
@@ -67,7 +67,7 @@ request to_request(const http::request<http::string_body>& message)
     return incoming;
 }
 
-// Header and body as they go over the wire, in one piece: faults cut and stretch it as they like.
+// Serializes header and body into one string, which faults may truncate or stretch.
 std::string to_wire(const response& answer, bool keep_alive, framing frame, std::size_t body_size)
 {
     std::string wire =
@@ -97,7 +97,7 @@ std::string chunked(const std::string& body)
     return wire + "0\r\n\r\n";
 }
 
-// One connection, request after request.
+// Handles the requests of one connection in sequence.
 template <class Stream>
 class session {
 public:
@@ -117,7 +117,7 @@ public:
     }
 
 private:
-    // False when the connection is over.
+    // Returns false once the connection is finished.
     asio::awaitable<bool> answer(request incoming)
     {
         const effect what = served_.arrive(incoming);
@@ -180,7 +180,7 @@ private:
 
     tcp::socket& socket() { return beast::get_lowest_layer(stream_).socket(); }
 
-    // Without a word of TLS; with a reset instead of an end when asked.
+    // Closes without a TLS close_notify; with a RST if `reset`.
     void drop(bool reset)
     {
         boost::system::error_code ignored;
@@ -194,7 +194,7 @@ private:
     bool keep_alive_ = true;
 };
 
-// Counts a connection for as long as it lives, also when the io_context ends before it.
+// Counts a connection while it exists, even if the io_context ends first.
 class counted_connection {
 public:
     explicit counted_connection(const application& served) : served_{served} { served_.connection_opened(); }
@@ -237,7 +237,7 @@ asio::awaitable<void> accept(tcp::acceptor& acceptor, welcome serve)
     for (;;) {
         auto [error, socket] = co_await acceptor.async_accept(token);
         if (error == asio::error::operation_aborted) co_return;
-        if (error) {  // such as no more descriptors: others may become free
+        if (error) {  // for example out of descriptors, some of which may be freed
             co_await sleep(std::chrono::milliseconds{20});
             continue;
         }

@@ -77,7 +77,7 @@ std::optional<std::string> base64_decode(std::string_view text)
                                        reinterpret_cast<const unsigned char*>(packed.data()),
                                        static_cast<int>(packed.size()));
     if (length < 0) return std::nullopt;
-    std::size_t padding = 0;  // EVP_DecodeBlock counts the padding as zero bytes
+    std::size_t padding = 0;  // EVP_DecodeBlock counts padding as zero bytes
     while (padding < 2 && packed[packed.size() - 1 - padding] == '=')
         ++padding;
     bytes.resize(static_cast<std::size_t>(length) - padding);

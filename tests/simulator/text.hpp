@@ -7,29 +7,29 @@
 #include <string_view>
 #include <vector>
 
-// Small helpers on text: encodings, digests, random names, the wall clock.
+// Text helpers: encodings, digests, random names, the wall clock.
 
 namespace simulator {
 
 std::string base64_encode(std::string_view bytes);
 std::string base64url_encode(std::string_view bytes);  // RFC 4648 section 5, without padding
 
-// Line breaks and blanks are skipped; nothing when another character is in the way.
+// Skips line breaks and spaces; nullopt on any other invalid character.
 std::optional<std::string> base64_decode(std::string_view text);
 
 std::string sha256_hex(std::string_view bytes);
 
-// How a secret is named in logs and answers: the first 16 hex digits of its SHA-256. Empty for the empty
-// text.
+// Represents a secret in logs and responses: the first 16 hex digits of its SHA-256. Empty for an empty
+// secret.
 std::string fingerprint(std::string_view secret);
 
 std::string random_hex(std::size_t bytes);
 std::string random_uuid();
 
-// Milliseconds since 1970 by the wall clock.
+// Wall-clock time in milliseconds since 1970.
 std::int64_t now_ms();
 
-// "%2F" and, in forms, "+" become what they stand for.
+// Decodes %XX and, in forms, "+" as a space.
 std::string percent_decode(std::string_view text, bool plus_is_blank);
 std::string percent_encode(std::string_view text);
 
@@ -39,7 +39,7 @@ std::vector<std::string> split(std::string_view text, char separator);
 // strftime in UTC and the C locale.
 std::string format_utc(std::int64_t milliseconds, const char* format);
 
-// As HTTP writes dates (RFC 9110 section 5.6.7).
+// HTTP date format (RFC 9110 section 5.6.7).
 std::string http_date(std::int64_t milliseconds);
 
 }  // namespace simulator
