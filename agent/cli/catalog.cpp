@@ -18,9 +18,9 @@ namespace {
 
 constexpr auto first_look = std::chrono::seconds(2);
 constexpr auto rarest_look = std::chrono::seconds(60);
-constexpr policy::duration default_patience = std::chrono::hours(2);  // of --wait
+constexpr policy::duration default_patience = std::chrono::hours(2);  // default limit of --wait
 
-// With a catalog client, once the configuration names the service.
+// Runs `work` with a catalog client, if the configuration names the service.
 int with_catalog(const globals& common,
                  std::function<io::awaitable<int>(service::application&, platform::catalog_client&)> work)
 {
@@ -44,7 +44,7 @@ policy::result<std::string> read_data(const std::string& file)
         if (!*text) return policy::failure{.code = policy::errc::usage, .context = file + ": no such file"};
         data = std::move(**text);
     }
-    // the mistake of the file is told before anything is asked of the service
+    // report a mistake in the file before contacting the service
     if (const auto form = platform::form_of(data); !form)
         return policy::with_context(file == "-" ? "standard input" : file, form.error());
     return data;
@@ -78,13 +78,13 @@ int show_state(const globals& common, const platform::request_state& state, cons
     return state.finished && !state.succeeded ? policy::exit_code::failed : policy::exit_code::done;
 }
 
-// Waiting does not make a request that the platform does not know appear.
+// Waiting does not help if the platform does not know the request.
 bool may_pass(const policy::failure& failed)
 {
     return failed.kind == policy::retry::later && failed.code != policy::errc::not_found;
 }
 
-// Follows the request to its end: rarely, because provisioning takes minutes.
+// Polls the request until it ends: infrequently, because provisioning takes minutes.
 io::awaitable<int> follow(service::application& app, platform::catalog_client& catalog, const globals& common,
                           std::string id, policy::duration patience)
 {
@@ -211,7 +211,7 @@ int action_form(const globals& common, const action_options& options)
                         });
 }
 
-// The one verb that prints secrets: it is asked for.
+// The only verb that prints secrets, because that is its purpose.
 int action_values(const globals& common, const action_options& options)
 {
     return with_catalog(

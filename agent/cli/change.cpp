@@ -17,14 +17,14 @@
 #include <csignal>
 #include <iostream>
 
-// The verbs that change something: the daemon, and what is handed to it or done here: reconcile, rotate,
+// The verbs that change something, run by the daemon or in this process: run, reconcile, rotate,
 // rollback, deploy, notify, takeover.
 
 namespace cli {
 namespace {
 
-// The names as they were typed, once they are known to be names, and how long the verb may take (empty: the
-// usual time).
+// The names as typed, after validation, and the verb's time limit (empty: the
+// default).
 policy::result<boost::json::object> arguments_of(const policy::desired_state& desired,
                                                  const std::vector<std::string>& texts,
                                                  const std::optional<std::string>& timeout)
@@ -44,7 +44,7 @@ policy::result<boost::json::object> arguments_of(const policy::desired_state& de
 
 enum class names { optional, required };
 
-// Hands the verb over, or does it here.
+// Passes the verb to the daemon, or runs it here.
 int perform_named(const globals& common, const std::string& command, const std::vector<std::string>& texts,
                   const std::optional<std::string>& timeout, names wanted, boost::json::object arguments)
 {
@@ -60,7 +60,7 @@ int perform_named(const globals& common, const std::string& command, const std::
     return perform(common, desired, command.substr(0, command.find(' ')), std::move(arguments));
 }
 
-// As exposure-agent-deploy.service: users from the spool, actions from root's own configuration.
+// What exposure-agent-deploy.service does: users from the spool, actions from root's own configuration.
 int drain(const globals& common, const deploy_options& options)
 {
     if (auto trusted = deploy::refuse_unless_trusted(common.config); !trusted) {
@@ -92,7 +92,7 @@ int drain(const globals& common, const deploy_options& options)
 
 int run_daemon(const globals& common, const run_options& options)
 {
-    std::signal(SIGHUP, SIG_IGN);  // until the daemon takes it for what it is: read the file again
+    std::signal(SIGHUP, SIG_IGN);  // until the daemon installs its handler, which reloads the configuration
     auto desired = load_configuration(common);
     if (!desired) return policy::exit_code::configuration;
     const auto spool =
@@ -164,7 +164,7 @@ int takeover(const globals& common)
     return policy::exit_code::done;
 }
 
-// --- How a host comes and goes: import, decommission.
+// --- Adding and removing hosts: import, decommission.
 
 namespace {
 
@@ -199,7 +199,7 @@ policy::result<crypto::secret> password_for(const globals& common, const import_
     return read_hidden("Password of " + options.key);
 }
 
-// The key as PKCS#8 without a password: that never leaves this process.
+// The key as PKCS#8 without a password; it never leaves this process in that form.
 policy::result<crypto::secret> read_key(const globals& common, const import_options& options)
 {
     auto pem = read_input(options.key);
@@ -216,7 +216,7 @@ policy::result<crypto::secret> read_key(const globals& common, const import_opti
     return key->to_pem();
 }
 
-// What `decommission` will do, as far as the records of this host say.
+// What `decommission` will do, according to this host's records.
 void announce(const policy::desired_state& desired, const policy::stored_state& stored, bool at_once)
 {
     std::vector<std::string> deleted;

@@ -28,7 +28,7 @@ _exposure_agent() {
 complete -F _exposure_agent exposure-agent
 )shell";
 
-// clang-format off: it takes zsh for C++
+// clang-format off: it mistakes zsh for C++
 const char* zsh_script = R"shell(#compdef exposure-agent
 _exposure_agent() {
     local line
@@ -91,7 +91,7 @@ bool takes_value(const CLI::Option& option)
 // What was typed before the word at the cursor.
 struct position {
     const CLI::App* verb;
-    const CLI::Option* open = nullptr;  // waits for its value
+    const CLI::Option* open = nullptr;  // expects its value next
     std::size_t positionals = 0;
     std::string config = globals{}.config;
 };
@@ -112,7 +112,7 @@ position read(const CLI::App& root, const std::vector<std::string>& words)
     position at{.verb = &root};
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
         const auto& word = words[i];
-        if (at.open && word == "=") continue;  // bash splits there
+        if (at.open && word == "=") continue;  // bash splits words at "="
         if (at.open) {
             if (at.open->check_name("--config")) at.config = word;
             at.open = nullptr;
@@ -144,7 +144,7 @@ void add_names(std::vector<candidate>& into, const std::string& file, bool users
     }
 }
 
-// By the type that the help shows: TEXT:text|json, FILE, EXPOSURE/USER ...
+// Candidates by the type shown in the help: TEXT:text|json, FILE, EXPOSURE/USER ...
 void add_values(std::vector<candidate>& into, const CLI::Option& option, const position& at)
 {
     const auto type = option.get_type_name();

@@ -55,7 +55,7 @@ void show_text(const diagnoses& found)
     }
 }
 
-// One address of every host: origin and address.
+// One URL per host, keyed by origin.
 std::map<std::string, std::string> addresses_of(const policy::desired_state& desired)
 {
     std::vector<std::string> urls{desired.identity.auth_url, desired.catalog_url};
@@ -70,7 +70,7 @@ std::map<std::string, std::string> addresses_of(const policy::desired_state& des
     return hosts;
 }
 
-// Empty: directly.
+// The proxy for an address; empty for a direct connection.
 std::string proxy_to(const io::http_address& address, const policy::desired_state& desired)
 {
     const auto proxy = io::proxy_for(address, desired.network.proxy, io::read_proxy_environment());
@@ -114,7 +114,7 @@ std::string connection_remedy(const policy::failure& failed, const io::http_addr
     }
 }
 
-// Any complete answer will do: DNS, proxy, TLS and the certificate are what is asked about. No token is sent.
+// Any complete response will do: this checks DNS, proxy, TLS and the certificate. No token is sent.
 io::awaitable<void> check_address(service::application& app, std::string url, diagnoses& into)
 {
     const auto address = io::parse_http_address(url);
@@ -172,7 +172,7 @@ io::awaitable<bool> check_login(service::application& app, diagnoses& into)
     co_return true;
 }
 
-// The login is over although the stored tokens looked well: the platform's word counts.
+// The stored tokens looked valid but the platform refused them: its word counts.
 void correct_login(service::application& app, const policy::failure& failed, diagnoses& into)
 {
     if (policy::exit_code::of(failed.code) != policy::exit_code::login) return;
@@ -210,7 +210,7 @@ std::string exposure_remedy(const policy::desired_exposure& exposure, const poli
     return address ? connection_remedy(failed, *address, desired) : "check base_url";
 }
 
-// createdBy of our own users names the service user that the login should be.
+// createdBy of our own users names the service user that the login should belong to.
 io::awaitable<void> check_creator(service::application& app, policy::desired_exposure exposure,
                                   std::string instance, diagnoses& into)
 {
@@ -268,7 +268,7 @@ void check_clock(service::application& app, const policy::desired_exposure& expo
         into.push_back({"clock", verdict::ok, evidence, ""});
 }
 
-// With the pair in use, when there is one.
+// Uses the key and certificate in use, if there are any.
 io::awaitable<void> check_broker(service::application& app, policy::desired_exposure exposure,
                                  diagnoses& into)
 {
@@ -304,7 +304,7 @@ io::awaitable<void> check_broker(service::application& app, policy::desired_expo
     }
 }
 
-// What a power cut or a hand has damaged in the private store.
+// Damage to the private store, by a power cut or by hand.
 void check_store(const policy::stored_state& stored, diagnoses& into)
 {
     if (stored.cloned)
@@ -364,7 +364,7 @@ int doctor(const globals& common)
     else if (looked != policy::exit_code::done)
         found.push_back({"platform", verdict::failed, "not checked: the state directory cannot be used",
                          "see the error above"});
-    for (auto& d : found)  // a sentence that begins with what it is about
+    for (auto& d : found)  // drop the name from the start of the message: it is shown already
         if (d.evidence.starts_with(d.name + ": ")) d.evidence.erase(0, d.name.size() + 2);
     if (common.json)
         show_json(found);

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// What `doctor` checks, each with a verdict, its evidence and a remedy. Nothing is changed.
+// The checks of `doctor`, each with a verdict, its evidence and a remedy. They change nothing.
 
 namespace cli {
 
@@ -21,11 +21,11 @@ struct diagnosis {
 
 using diagnoses = std::vector<diagnosis>;
 
-// This host: state directory, files and secrets of the configuration, outputs, hooks, units, the metrics
-// port. `daemon`: one runs here, which has the port.
+// This host: state directory, configured files and secrets, outputs, hooks, units, the metrics
+// port. `daemon`: one runs here and holds that port.
 io::awaitable<void> check_host(service::application&, bool daemon, diagnoses&);
 
-// The way to the platform: every host over TLS, the clock, the login, what each exposure answers, the broker.
+// The path to the platform: every host over TLS, the clock, the login, each exposure's answers, the broker.
 io::awaitable<void> check_platform(service::application&, diagnoses&);
 
 }  // namespace cli

@@ -19,7 +19,7 @@ namespace cli {
 namespace {
 
 constexpr std::uint64_t little_space = 16ULL << 20;
-constexpr auto time_to_answer = std::chrono::seconds(10);  // of systemctl
+constexpr auto time_to_answer = std::chrono::seconds(10);  // for systemctl
 constexpr const char* service_unit = "exposure-agent.service";
 
 std::string octal(unsigned mode)
@@ -39,7 +39,7 @@ std::string this_user()
     return disk::user_text(::geteuid());
 }
 
-// The nearest directory above that exists.
+// The path itself or its nearest ancestor that exists.
 std::filesystem::path existing_parent(std::filesystem::path path)
 {
     while (::access(path.c_str(), F_OK) != 0 && path.has_relative_path())
@@ -103,7 +103,7 @@ void check_file(diagnoses& into, const std::string& name, const std::string& pat
     into.push_back({name, verdict::ok, path + " can be read", ""});
 }
 
-// Why a program cannot be started; empty: it can.
+// Why a program cannot be started; empty if it can.
 std::string program_trouble(const std::string& program)
 {
     struct stat facts {};
@@ -168,7 +168,7 @@ void check_files(diagnoses& into, const policy::desired_state& desired)
     }
 }
 
-// What the service's unit lets it write; empty when there is no such unit here.
+// The properties of a unit; empty if there is no such unit here.
 using unit_properties = std::map<std::string, std::string>;
 
 io::awaitable<unit_properties> show_unit(io::process& process, std::string unit, std::string wanted)
@@ -208,7 +208,7 @@ bool in_list(const std::string& path, std::string_view list)
     return false;
 }
 
-// Why the service cannot put files there; empty: it can, as far as its unit says.
+// Why the service cannot write files there; empty if it can, according to its unit.
 std::string sandbox_trouble(const unit_properties& unit, const policy::desired_state& desired,
                             const std::string& path)
 {
@@ -287,7 +287,7 @@ io::awaitable<void> check_hook(service::application& app, std::string name, poli
         into.push_back({name, verdict::ok, hook.unit + " exists", ""});
 }
 
-// True when somebody listens there already.
+// Whether something already listens there.
 bool is_in_use(const std::string& host, const std::string& port)
 {
     addrinfo hints{};

@@ -17,7 +17,7 @@
 #include <iostream>
 #include <map>
 
-// What is to come: a table, JSON, a calendar (RFC 5545) or a picture.
+// Future events as a table, JSON, a calendar (RFC 5545) or a chart.
 
 namespace cli {
 namespace {
@@ -31,7 +31,7 @@ constexpr const char* usual_time = "1y";
 constexpr auto year = std::chrono::days(365);
 constexpr std::size_t calendar_line = 75;  // octets, RFC 5545 section 3.1
 
-// A duration of the configuration, or years.
+// A duration as in the configuration, or a number of years.
 policy::result<policy::duration> time_of(const std::string& text)
 {
     int years = 0;
@@ -115,7 +115,7 @@ std::string calendar_text(const std::string& text)
     return out;
 }
 
-// Folded between characters, never within one.
+// Folds between characters, never within one.
 void add_line(std::string& to, const std::string& line)
 {
     std::size_t length = 0;
@@ -155,7 +155,7 @@ std::string title_of(const forecast_entry& e)
     return "exposure-agent: access token is refreshed";
 }
 
-// The same event has the same UID in the next forecast, so that a calendar replaces it.
+// An event keeps its UID in the next forecast, so that a calendar replaces it.
 std::string calendar(const policy::forecast_result& all, const std::string& owner)
 {
     std::string out;

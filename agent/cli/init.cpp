@@ -20,8 +20,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-// init: the first configuration, asked for or given by flags; what can be tried is tried before it is
-// written.
+// init: writes the first configuration, from questions or flags; what can be tested is tested
+// before it is written.
 
 namespace cli {
 namespace {
@@ -31,7 +31,7 @@ constexpr mode_t configuration_mode = 0644;
 constexpr mode_t shared_secret_mode = 0640;  // root writes, the service reads
 constexpr mode_t own_secret_mode = 0600;
 
-// A YAML scalar: plain where no YAML reader can mistake it for anything else.
+// A YAML scalar: plain where no YAML reader can mistake it for anything else, else quoted.
 std::string scalar(const std::string& text)
 {
     constexpr std::array<std::string_view, 10> words{"yes", "no",  "true", "false", "null",
@@ -67,7 +67,7 @@ std::string render(const init_options& o)
            line("        ", "consumer_group", o.consumer_group);
 }
 
-// What is not answered yet stands in for itself, so that one answer can be judged alone.
+// Fills unanswered questions with placeholders, so that one answer can be validated alone.
 init_options filled(init_options o)
 {
     const auto fill = [](std::string& value, const char* text) {
@@ -91,7 +91,7 @@ config::outcome parsed(const init_options& o)
     return config::parse(render(filled(o)), "init", service::this_host());
 }
 
-// Why one answer is wrong; empty: it is not.
+// Why an answer is invalid; empty if it is valid.
 std::string mistake_in(std::string init_options::*which, const std::string& answer)
 {
     init_options alone;
@@ -100,12 +100,12 @@ std::string mistake_in(std::string init_options::*which, const std::string& answ
     return outcome.errors.empty() ? "" : outcome.errors.front().text;
 }
 
-// Tries
+// Tests
 
 policy::result<void> try_address(const init_options& o, std::string url)
 {
     const auto desired = parsed(o).state;
-    if (!desired) return {};  // said already
+    if (!desired) return {};  // already reported
     service::application app(std::make_shared<const policy::desired_state>(*desired));
     policy::result<void> tried;
     app.run(
@@ -129,7 +129,7 @@ policy::result<crypto::secret> secret_in(const std::string& file)
     return crypto::secret(std::move(**text));
 }
 
-// A refresh token that nobody has: a server that knows the client refuses the token, another one the client.
+// Sends an invalid refresh token: a server that accepts the client refuses the token, otherwise the client.
 policy::result<void> try_client(const init_options& o, const crypto::secret& typed)
 {
     const auto desired = parsed(o).state;
@@ -202,7 +202,7 @@ public:
         return o_;
     }
 
-    // Of the secret that was typed; empty: it is in its file already.
+    // The secret that was typed; empty if it is in its file already.
     const crypto::secret& typed_secret() const { return secret_; }
 
 private:
@@ -243,7 +243,7 @@ private:
         o_.client_secret_file = (std::filesystem::path(o_.output).parent_path() / "client-secret").string();
     }
 
-    // Against the real service; a person may answer again.
+    // Tests against the real service; a person may correct the answer.
     template <class Try>
     void attempt(Try&& once, std::string init_options::*answer, const char* prompt)
     {
@@ -276,11 +276,11 @@ private:
     init_options o_;
     bool interactive_;
     crypto::secret secret_;
-    std::string missing_;  // flags
+    std::string missing_;  // missing flags
     std::optional<policy::failure> failed_;
 };
 
-// For root on a host with the package: the service's group may read it.
+// For root on a host with the package installed: the service's group may read the file.
 disk::access secret_access()
 {
     if (::geteuid() == 0)

@@ -12,13 +12,13 @@
 
 #include <iostream>
 
-// login, logout, token: the grant of a person, once.
+// login, logout, token: the login of a person, needed only once.
 
 namespace cli {
 namespace {
 
 constexpr std::size_t state_bytes = 16;
-constexpr std::size_t verifier_bytes = 32;  // RFC 7636 section 4.1: 43 to 128 characters
+constexpr std::size_t verifier_bytes = 32;  // gives 43 characters; RFC 7636 section 4.1 requires 43 to 128
 
 policy::failure external_source()
 {
@@ -51,13 +51,13 @@ std::string read_line()
     return line;
 }
 
-// A login that a person was asked for, and what its code is redeemed with.
+// A login that was started, with what is needed to redeem its code.
 struct begun_login {
     std::string state;
     crypto::secret verifier;  // empty: without PKCE
 };
 
-// Kept with the tokens, so that a later `login --code` can be redeemed as well.
+// Stored with the tokens, so that a later `login --code` can redeem its code, too.
 int begin(const globals& common, const begun_login& begun)
 {
     auto quiet = common;
@@ -66,7 +66,7 @@ int begin(const globals& common, const begun_login& begun)
                    {{"begin", true}, {"verifier", begun.verifier.view()}, {"state", begun.state}});
 }
 
-// What came back from the browser: by the loopback address, from a terminal, or from a pipe.
+// Gets the redirect from the browser: through the loopback address, from a terminal, or from a pipe.
 policy::result<std::string> ask_for_redirected(const policy::identity_settings& identity,
                                                const begun_login& begun)
 {

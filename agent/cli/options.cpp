@@ -23,8 +23,8 @@
 namespace cli {
 namespace {
 
-// Before anything else in main: no memory of this process, which holds keys and tokens, goes into a core dump
-// or to a debugger of the same user; a closed pipe or a full quota is an error value, not the end.
+// Runs first in main: keeps the memory of this process, which holds keys and tokens, out of core dumps and
+// away from debuggers of the same user; a closed pipe or a full quota becomes an error value, not a signal.
 void harden_process() noexcept
 {
     std::signal(SIGPIPE, SIG_IGN);
@@ -32,12 +32,12 @@ void harden_process() noexcept
     const rlimit none{.rlim_cur = 0, .rlim_max = 0};
     ::setrlimit(RLIMIT_CORE, &none);
     crypto::wipe_memory_freed_by_openssl();
-#ifndef __SANITIZE_ADDRESS__  // whose leak check traces the process itself
+#ifndef __SANITIZE_ADDRESS__  // its leak check traces the process itself
     ::prctl(PR_SET_DUMPABLE, 0);
 #endif
 }
 
-// One verb's words, alive until the verb has run.
+// The parsed command line; lives until the verb has run.
 struct session {
     globals common;
     std::string output = "text";
@@ -81,14 +81,14 @@ CLI::App* add(CLI::App& parent, session& s, const char* name, const char* what, 
 {
     auto* sub = parent.add_subcommand(name, what);
     sub->fallthrough();
-    // a verb's own subcommand comes first, and stands
+    // a verb's own subcommand is called first and takes precedence
     sub->callback([&s, verb = std::move(verb)] {
         if (!s.verb) s.verb = verb;
     });
     return sub;
 }
 
-// ... that shows something: takes -o.
+// The same for a verb that prints something: adds -o.
 CLI::App* add_shown(CLI::App& parent, session& s, const char* name, const char* what,
                     std::function<int()> verb, const std::vector<std::string>& more = {})
 {
@@ -362,7 +362,7 @@ void add_globals(CLI::App& app, session& s)
     app.require_subcommand(1);
 }
 
-// The verb that was being read when something was wrong: "users delete".
+// The verb being parsed when an error occurred: "users delete".
 const CLI::App* innermost(const CLI::App& app, std::string& path)
 {
     const auto chosen = app.get_subcommands();

@@ -17,7 +17,7 @@
 namespace cli {
 namespace {
 
-// Characters, not bytes: names of remote users may be anything.
+// Counts characters, not bytes: names of remote users may contain anything.
 std::size_t width_of(const std::string& text)
 {
     return static_cast<std::size_t>(
@@ -113,7 +113,7 @@ bool flush_output()
     if (std::cout) return true;
     std::cout.clear();
     errno = 0;
-    std::cout << std::flush;  // again, for the reason
+    std::cout << std::flush;  // once more, to get errno
     const int why = ::write(STDOUT_FILENO, "\n", 1) == 1 ? EIO : errno;
     if (why != EPIPE)  // `| head` has read enough
         std::cerr << "exposure-agent: cannot write to standard output: " << std::strerror(why) << "\n";
@@ -127,7 +127,7 @@ crypto::secret read_hidden(const std::string& prompt)
     auto hidden = before;
     hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
     if (known) ::tcsetattr(STDIN_FILENO, TCSANOW, &hidden);
-    std::cerr << prompt << ": " << std::flush;  // not before: who answers at once would be echoed
+    std::cerr << prompt << ": " << std::flush;  // only now: an immediate answer would be echoed
     std::string line;
     std::getline(std::cin, line);
     if (known) ::tcsetattr(STDIN_FILENO, TCSANOW, &before);

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-// What people and programs get to see: tables, colour, questions, JSON.
+// Output for people and programs: tables, colour, questions, JSON.
 
 namespace cli {
 
@@ -19,13 +19,13 @@ bool is_terminal(std::FILE*);
 
 enum class colour { none, green, yellow, red };
 
-// The text in colour, when standard output is a terminal and NO_COLOR is not set.
+// The text in colour if standard output is a terminal and NO_COLOR is not set.
 std::string painted(const std::string& text, colour);
 
-// Asks on the terminal; false without one, or with --no-input.
+// Asks on the terminal; false if there is none, or with --no-input.
 bool confirmed(const std::string& question, bool no_input);
 
-// Asks on the terminal, without an echo.
+// Asks on the terminal without echo.
 crypto::secret read_hidden(const std::string& prompt);
 
 struct cell {
@@ -33,7 +33,7 @@ struct cell {
     colour paint = colour::none;
 };
 
-// Columns as wide as their widest cell, two blanks between them. Nothing in a cell can control a terminal.
+// Columns as wide as their widest cell, separated by two spaces. Control characters in cells are neutralized.
 class table {
 public:
     explicit table(std::vector<std::string> header);
@@ -41,25 +41,25 @@ public:
     void add(std::vector<cell> row);
     bool empty() const { return rows_.size() <= 1; }
 
-    // With a line end after every row; nothing when there is no row.
+    // Every row ends with a newline; empty if there are no rows.
     std::string text() const;
 
 private:
     std::vector<std::vector<cell>> rows_;
 };
 
-// "-" where there is no value.
+// "-" if there is no value.
 std::string text_or_dash(const std::string&);
 std::string time_or_dash(const std::optional<policy::instant>&);
 
-// null where there is no value.
+// null if there is no value.
 boost::json::value text_or_null(const std::string&);
 boost::json::value time_or_null(const std::optional<policy::instant>&);
 
-// One line of JSON on standard output.
+// Prints one line of JSON to standard output.
 void print_json(const boost::json::object&);
 
-// Flushes standard output. False, after a message, when not everything could be written.
+// Flushes standard output. Returns false, after a message, if not everything could be written.
 bool flush_output();
 
 }  // namespace cli

@@ -75,7 +75,7 @@ int schema()
     return policy::exit_code::done;
 }
 
-// --- What the agent has decided: plan for everybody, explain for one user.
+// --- What the agent has decided: plan for all users, explain for one.
 
 namespace {
 
@@ -230,7 +230,7 @@ int plan(const globals& common, const plan_options& options)
         if (auto known = reconcile::check_names(world, *only); !known)
             co_return report_failure(known.error());
         const auto preview = co_await reconcile::look_ahead(world, {.ignore_backoff = true});
-        credential_statuses credentials;  // with names, `reconcile` leaves them alone
+        credential_statuses credentials;  // with names given, `reconcile` does not touch them
         if (only->empty())
             credentials = reconcile::credential_statuses_of(app.desired(), app.paths(), app.clock().now());
         for (const auto& [exposure, failed] : preview.unreached)

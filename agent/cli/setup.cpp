@@ -37,7 +37,7 @@
 namespace cli {
 namespace {
 
-constexpr auto daemon_patience = std::chrono::hours(24);  // its own limits end the work long before
+constexpr auto daemon_patience = std::chrono::hours(24);  // the daemon's own limits end the work much earlier
 constexpr auto answer_time = std::chrono::seconds(2);     // for a daemon that has reached the time limit
 constexpr std::chrono::milliseconds daemon_greeting = std::chrono::seconds(5);
 constexpr std::chrono::milliseconds between_lock_and_socket = std::chrono::seconds(5);
@@ -57,7 +57,7 @@ std::vector<std::string> user_names(const policy::desired_state& desired)
     return names;
 }
 
-// By its name alone, by the beginning of it, or by one that is spelled nearly like it.
+// Matches the user name alone, its beginning, or a similar spelling.
 std::string nearest_user(const std::string& text, const policy::desired_state& desired)
 {
     std::vector<std::string> short_names;
@@ -75,7 +75,7 @@ std::string nearest_user(const std::string& text, const policy::desired_state& d
     return policy::nearest(text, full_names);
 }
 
-// What this process may not open, root may.
+// Suggests sudo where permission was denied.
 policy::failure explained(policy::failure failed)
 {
     const std::string denied = std::generic_category().message(EACCES);
@@ -85,7 +85,7 @@ policy::failure explained(policy::failure failed)
     return failed;
 }
 
-// Until the daemon's answer is there.
+// Lasts until the daemon has answered.
 struct waiting {
     explicit waiting(boost::asio::io_context& context) : timer(context) {}
 
@@ -93,7 +93,7 @@ struct waiting {
     bool over = false;
 };
 
-// What each of these users waits for, as the daemon has stored it.
+// What each of these users waits for, according to the daemon's records.
 void say_what_it_waits_for(const policy::desired_state& desired, const boost::json::object& arguments)
 {
     disk::state_database kept{disk::paths(desired.state_dir)};
@@ -122,7 +122,7 @@ io::awaitable<void> report_waits(waiting& w, const policy::desired_state& desire
     }
 }
 
-// One answer, or none when no daemon runs here.
+// The daemon's answer; none if no daemon runs here.
 policy::result<std::optional<boost::json::object>> ask_daemon(const policy::desired_state& desired,
                                                               const std::string& verb,
                                                               const boost::json::object& arguments,
@@ -149,9 +149,9 @@ policy::result<std::optional<boost::json::object>> ask_daemon(const policy::desi
     return got;
 }
 
-// Who may write to the spool, and is not root, is the agent's own user (the timer, or `sudo -u
-// exposure-agent`): it cannot restart a unit itself, so root's helper runs the hooks, as for `run --deploy
-// unit`.
+// Only root and the agent's own user may write to the spool. The latter (the timer, or `sudo -u
+// exposure-agent`) cannot restart units itself, so root's helper runs the hooks, as for
+// `run --deploy unit`.
 std::filesystem::path spool_of_the_unit()
 {
     const std::filesystem::path directory = deploy::default_spool_directory;
@@ -190,7 +190,7 @@ const char* doing(policy::action_kind kind)
     }
 }
 
-// One line on a terminal that says how far a reconciliation has come; nothing anywhere else.
+// One line on a terminal with the progress of a reconciliation; silent elsewhere.
 class progress {
 public:
     progress(const policy::desired_state&, bool wanted);
@@ -207,7 +207,7 @@ private:
 
     bool shown_;
     std::size_t total_ = 0;
-    std::map<policy::user_name, bool> done_;  // users that a step was seen of; true: in place
+    std::map<policy::user_name, bool> done_;  // users with a step so far; true: in place
 };
 
 progress::progress(const policy::desired_state& desired, bool wanted) : shown_(wanted && is_terminal(stderr))
@@ -256,7 +256,7 @@ void progress::finish()
     if (shown_) std::cerr << "\r\033[K" << std::flush;
 }
 
-// `--timeout`, which bounds all of a verb, its hooks included.
+// `--timeout`: the limit for all of a verb, including its hooks.
 std::optional<std::chrono::seconds> timeout_of(const boost::json::object& arguments)
 {
     const auto* given = arguments.if_contains("timeout");
@@ -264,7 +264,7 @@ std::optional<std::chrono::seconds> timeout_of(const boost::json::object& argume
     return std::chrono::seconds(given->as_int64());
 }
 
-// What a one-shot pass has come to, a person may need to know.
+// Sends the notifications that a one-shot pass calls for.
 io::awaitable<void> notify(service::application& app)
 {
     auto login = co_await app.login_status();
@@ -274,8 +274,8 @@ io::awaitable<void> notify(service::application& app)
     (void)co_await once.round(std::move(*login), {});
 }
 
-// The daemon's answer; none: no daemon runs, and `take` has taken the state directory for this process. A
-// daemon that starts holds it before it listens, and one that stops for longer: that moment is waited for.
+// The daemon's answer; none if no daemon runs, and `take` has locked the state directory for this process.
+// A daemon holds the lock before it listens and after it stops listening, so this waits for a moment.
 policy::result<std::optional<boost::json::object>> ask_or_take(
     const policy::desired_state& desired, const std::string& verb, const boost::json::object& arguments,
     std::chrono::milliseconds timeout, const std::function<policy::result<void>()>& take)

@@ -114,7 +114,7 @@ void keep_only(service::status_view& view, const std::set<policy::user_name>& on
     view.credentials.clear();
 }
 
-// Whatever comes first, its rotation or its end.
+// Whether its rotation or its expiry, whichever is first, falls within that time.
 bool is_due_within(const policy::user_status& s, policy::duration time, policy::instant now)
 {
     const auto* c = certificate_of(s);
@@ -123,7 +123,7 @@ bool is_due_within(const policy::user_status& s, policy::duration time, policy::
 
 struct selection {
     std::set<policy::user_name> only;     // empty: all
-    std::optional<policy::duration> due;  // within that time
+    std::optional<policy::duration> due;  // rotates or expires within that time
 };
 
 policy::result<selection> selection_of(const status_options& options, const policy::desired_state& desired)
@@ -177,7 +177,7 @@ io::awaitable<int> show(service::application& app, const globals& common, const 
     }
 }
 
-// What every pass keeps, for times when the file is wrong. None: there was no pass, or we may not look.
+// The configuration stored by the last pass, for when the file is invalid. None: no pass yet, or unreadable.
 std::optional<policy::desired_state> last_in_force(const std::string& state_dir)
 {
     const disk::state_database store{disk::paths(state_dir)};
@@ -210,7 +210,7 @@ int status(const globals& common, const status_options& options)
     return wrong ? policy::exit_code::configuration : code;
 }
 
-// --- history: what happened to each user, from the state database alone.
+// --- history: the events of each user, from the state database alone.
 
 namespace {
 
@@ -259,7 +259,7 @@ void print(const events& all)
     std::cout << (shown.empty() ? "No events.\n" : shown.text());
 }
 
-// A duration back from now, or a date.
+// A duration before now, or a date.
 policy::result<policy::instant> start_of(const std::optional<std::string>& since, policy::instant now)
 {
     if (!since) return policy::instant();
@@ -270,7 +270,7 @@ policy::result<policy::instant> start_of(const std::optional<std::string>& since
     return now - *back;
 }
 
-// A user that is gone still has a history.
+// A user that no longer exists still has a history.
 policy::result<void> check_names(const reconcile::world& world, std::set<policy::user_name> names,
                                  const events& known)
 {

@@ -15,7 +15,7 @@
 #include <algorithm>
 #include <iostream>
 
-// What the platform has: users, users show, users delete, instances.
+// What exists on the platform: users, users show, users delete, instances.
 
 namespace cli {
 namespace {
@@ -30,10 +30,10 @@ struct listed_user {
     std::string managed;  // this, other, none
     std::string role;     // in_use, pending, retiring, orphan; empty: not ours
     std::string owner;
-    std::string name;  // EXPOSURE/USER of ours and of other owners
+    std::string name;  // EXPOSURE/USER, for ours and those of other owners
 };
 
-// What this host does with the users that its records know, by remote id.
+// The role of the users in this host's records, by remote id.
 struct known_user {
     policy::user_name name;
     std::string role;
@@ -55,7 +55,7 @@ std::map<std::string, known_user> known_users(const policy::desired_state& desir
     return known;
 }
 
-// The marker alone proves nothing: a copied one stands in the description of a user with another key.
+// The marker alone proves nothing: somebody may have copied it to a user with another key.
 io::awaitable<bool> has_the_marked_key(service::application& app, platform::exposure_address address,
                                        std::string instance, policy::remote_user user)
 {
@@ -118,10 +118,10 @@ object to_json(const listed_user& row)
             {"description", row.user.description}};
 }
 
-// One exposure as the platform shows it now: its instance, and all of its users.
+// One exposure as it is on the platform now: its instance and all of its users.
 struct listing {
     policy::desired_exposure exposure;
-    std::string instance;  // empty: there is none
+    std::string instance;  // empty: none
     std::vector<listed_user> users;
 };
 
@@ -141,7 +141,7 @@ io::task<listing> list_users(service::application& app, policy::desired_exposure
     co_return found;
 }
 
-// The worst of several exposures' codes; 69 is for a platform of which nothing could be reached.
+// The worst exit code of several exposures; 69 only if nothing on the platform could be reached.
 int overall(const std::vector<int>& codes)
 {
     namespace code = policy::exit_code;
@@ -256,7 +256,7 @@ io::awaitable<int> delete_one(service::application& app, deletion what)
     const auto id = what.user.user.id;
     const auto deleted = co_await app.api().delete_user(what.address, what.instance, id);
     if (!deleted && policy::never_sent(deleted.error())) co_return report_failure(deleted.error());
-    // an answer may be lost, and success may be said too early: a later read tells the truth
+    // the response may be lost, and success may be reported too early: only a later read is conclusive
     const auto left = co_await app.api().read_user(what.address, what.instance, id);
     if (!left && left.error().code == policy::errc::not_found) {
         std::cout << "deleted " << id << "\n";
@@ -274,7 +274,7 @@ policy::failure not_deleted(policy::errc code, std::string why)
     return {.code = code, .context = std::move(why), .kind = policy::retry::never};
 }
 
-// The users that were named, or every orphan.
+// The users that were named, or all orphans.
 policy::result<std::vector<deletion>> select(const std::vector<listing>& listings,
                                              const users_delete_options& options)
 {

@@ -7,11 +7,11 @@
 #include <string>
 #include <vector>
 
-// The verbs of the command line (contract section 4), one file a family. They give the exit code.
+// The verbs of the command line (contract section 4), one file per family. They return the exit code.
 
 namespace cli {
 
-// Options that every verb has.
+// Options of every verb.
 struct globals {
     std::string config = "/etc/exposure-agent/agent.yaml";
     io::severity log_level = io::severity::info;
@@ -47,7 +47,7 @@ struct status_options {
     std::vector<std::string> names;
     bool check = false;
     bool watch = false;
-    std::optional<std::string> due;  // only what expires or rotates within that time
+    std::optional<std::string> due;  // show only what expires or rotates within that time
 };
 
 struct history_options {
@@ -71,8 +71,8 @@ struct users_delete_options {
     std::string exposure;
     std::vector<std::string> ids;
     bool yes = false;
-    bool force = false;    // also what is in use here
-    bool orphans = false;  // instead of ids: ours, in use by nobody
+    bool force = false;    // also those in use here
+    bool orphans = false;  // instead of ids: ours that nothing uses
 };
 
 struct users_show_options {
@@ -82,7 +82,7 @@ struct users_show_options {
 };
 
 struct init_options {
-    std::string output;  // empty: the file that --config names
+    std::string output;  // empty: the file named by --config
     std::string auth_url;
     std::string client_id;
     std::string client_secret_file;
