@@ -14,8 +14,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr auto time_to_answer = 20s;  // told to the probe
-constexpr auto deadline = 30s;        // then it is ended: it hangs
+constexpr auto time_to_answer = 20s;  // passed to the probe
+constexpr auto deadline = 30s;        // after this the probe hangs and is killed
 
 constexpr std::array<std::pair<std::string_view, verify_verdict>, 5> verdicts{{
     {"accepted", verify_verdict::accepted},
@@ -76,8 +76,8 @@ policy::result<verify_answer> parse_probe_answer(std::string_view line)
 
 io::task<verify_answer> broker_probe::ask(verify_request asked)
 {
-    // on standard input alone: neither arguments nor files show the key
-    // librdkafka needs nothing of the environment; OpenSSL's own variables stay out as well
+    // the key goes through standard input only, so that neither arguments nor files show it
+    // no environment: librdkafka needs none, and OpenSSL's variables must not take effect
     io::process_request request{
         .argv = {program_}, .environment = {}, .input = input_of(asked), .timeout = deadline};
     auto outcome = co_await process_.run(std::move(request));

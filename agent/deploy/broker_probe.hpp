@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-// Port: asks the broker, through exposure-agent-probe, whether it accepts a pair of key and certificate.
+// Port: asks the broker, through exposure-agent-probe, whether it accepts a key and its certificate.
 
 namespace deploy {
 
@@ -25,27 +25,27 @@ struct verify_request {
 
 enum class verify_verdict {
     accepted,
-    refused_tls,        // the broker does not take the certificate
-    topic_not_granted,  // it takes the certificate, but does not grant (or have) the topic (yet)
-    group_not_granted,  // it takes the certificate, but does not grant the consumer group (yet)
+    refused_tls,        // the broker does not accept the certificate
+    topic_not_granted,  // the certificate is accepted, but the topic is not granted or does not exist (yet)
+    group_not_granted,  // the certificate is accepted, but the consumer group is not granted (yet)
     unreachable,        // the broker could not be asked
 };
 
 struct verify_answer {
     verify_verdict verdict = verify_verdict::unreachable;
-    std::string evidence;  // one sentence: what the broker said
+    std::string evidence;  // one sentence: what the broker reported
 };
 
 class broker_verifier {
 public:
     virtual ~broker_verifier() = default;
 
-    // One attempt with a deadline. Failure only when the probe itself could not run.
+    // One attempt with a deadline. Fails only if the probe itself could not run.
     virtual io::task<verify_answer> ask(verify_request) = 0;
 };
 
-// The broker proof by running exposure-agent-probe: a crash or a hang of the Kafka client cannot touch the
-// agent.
+// Asks the broker by running exposure-agent-probe, so that a crash or hang of the Kafka client
+// cannot affect the agent.
 
 class broker_probe final : public broker_verifier {
 public:
@@ -54,10 +54,10 @@ public:
     {
     }
 
-    // Failure: errc::probe_unreachable when the probe could not run, hung, or said nothing that makes sense.
+    // Failure: errc::probe_unreachable if the probe could not run, hung, or printed no valid answer.
     io::task<verify_answer> ask(verify_request) override;
 
-    // Beside this program's own file, else in /usr/bin or /usr/libexec.
+    // Next to this program's own file, else in /usr/bin or /usr/libexec.
     static std::string find_probe();
 
 private:
@@ -65,7 +65,7 @@ private:
     std::string program_;
 };
 
-// The probe's one line; errc::bad_answer when it is another.
+// Parses the probe's one line; errc::bad_answer if it is anything else.
 [[nodiscard]] policy::result<verify_answer> parse_probe_answer(std::string_view line);
 
 }  // namespace deploy

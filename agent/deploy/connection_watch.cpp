@@ -7,14 +7,14 @@
 namespace deploy {
 namespace {
 
-constexpr int cut_off_limit = 2;  // one may be a coincidence: a broker that restarts
+constexpr int cut_off_limit = 2;  // one may be a coincidence, such as a broker that restarts
 
 bool contains(std::string_view text, std::string_view part)
 {
     return text.find(part) != std::string_view::npos;
 }
 
-// The number of the TLS alert that a reason of librdkafka names; 0: none.
+// The number of the TLS alert in a message of librdkafka; 0 if there is none.
 int alert_in(std::string_view reason)
 {
     constexpr std::string_view lead = "SSL alert number ";
@@ -23,16 +23,16 @@ int alert_in(std::string_view reason)
                                         : std::atoi(std::string(reason.substr(at + lead.size(), 3)).c_str());
 }
 
-// Alerts that speak about the client's certificate (RFC 8446 section 6.2). 40, handshake_failure, is what a
-// TLS 1.2 broker says to a certificate or signature that it cannot use.
+// Alerts about the client's certificate (RFC 8446 section 6.2). A TLS 1.2 broker sends 40,
+// handshake_failure, for a certificate or signature that it cannot use.
 bool is_about_certificate(int alert)
 {
     constexpr std::array numbers{40, 42, 43, 44, 45, 46, 48, 49, 51, 116};
     return std::ranges::find(numbers, alert) != numbers.end();
 }
 
-// "ssl://host:1/bootstrap: Receive failed: ../ssl/rec.c:1602:f error:0A:SSL routines::WHAT (after 5ms in
-// ...)": the places in OpenSSL's source help nobody.
+// "ssl://host:1/bootstrap: Receive failed: ../ssl/rec.c:1602:f error:0A:SSL routines::WHAT
+// (after 5ms in ...)": drops the locations in OpenSSL's source, which help nobody.
 std::string cleaned(std::string_view reason)
 {
     constexpr std::string_view lead = "SSL routines::";
@@ -48,7 +48,7 @@ std::string cleaned(std::string_view reason)
 void connection_watch::reported(std::string_view reason, bool all_down)
 {
     if (all_down) {
-        all_down_ = true;  // its sentence only counts the brokers
+        all_down_ = true;  // its message only counts the brokers
         return;
     }
     last_ = cleaned(reason);

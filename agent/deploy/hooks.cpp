@@ -48,7 +48,7 @@ io::task<io::process_outcome> run_command(io::process& process, std::vector<std:
                                 .input = std::move(input),
                                 .timeout = command_time,
                                 .output_limit = policy::limits::hook_output_bytes};
-    disk::descriptor program;  // the very file that was judged is executed
+    disk::descriptor program;  // execute the very file that was checked
     if (check_program) {
         auto opened = disk::open_program(request.argv.front());
         if (!opened) co_return policy::with_context("not run", opened.error());
@@ -113,7 +113,7 @@ namespace {
 constexpr std::size_t shown_lines = 4;  // of a failed hook's output
 constexpr std::size_t shown_bytes = 600;
 
-// All of a hook's environment (contract section 6).
+// The complete environment of a hook (contract section 6).
 std::map<std::string, std::string> environment_of(const hook_run& run)
 {
     return {{"PATH", "/usr/sbin:/usr/bin:/sbin:/bin"},
@@ -127,7 +127,7 @@ std::map<std::string, std::string> environment_of(const hook_run& run)
             {"EXPOSURE_REASON", run.reason}};
 }
 
-// The hook for a person. The arguments of a command stay out: nobody promised that they hold no secret.
+// The hook for display. The arguments of a command are left out: they may contain secrets.
 std::string describe(const policy::hook& hook)
 {
     switch (hook.what) {
@@ -141,7 +141,7 @@ std::string describe(const policy::hook& hook)
     return hook.argv.empty() ? "command" : hook.argv.front();
 }
 
-// The last lines of what a hook said, on one line, safe for a terminal.
+// The last lines of a hook's output, joined into one line and safe for a terminal.
 std::string last_words(std::string_view text)
 {
     if (text.size() > shown_bytes) text.remove_prefix(text.size() - shown_bytes);
@@ -210,7 +210,7 @@ policy::result<io::process_request> hooks_runner::request_of(const policy::hook&
         const bool restart = hook.what == policy::hook::kind::restart;
         request.argv = {systemctl_, restart ? "try-restart" : "try-reload-or-restart", hook.unit};
     }
-    // an option in place of a unit's name would be obeyed
+    // a unit name that starts with "-" would be taken as an option
     const bool usable =
         !request.argv.empty() && request.argv.front().starts_with('/') &&
         (hook.what == policy::hook::kind::command || !(hook.unit.empty() || hook.unit.starts_with('-')));
@@ -222,7 +222,7 @@ policy::result<io::process_request> hooks_runner::request_of(const policy::hook&
                            .kind = policy::retry::after_change};
 }
 
-// systemctl's 0 is not believed: the old user is deleted once the hooks have passed.
+// systemctl returning 0 is not enough: the old user is deleted once the hooks have succeeded.
 io::task<void> hooks_runner::run_one(const hook_run& run, std::size_t index)
 {
     const auto& hook = run.hooks[index];
@@ -233,7 +233,7 @@ io::task<void> hooks_runner::run_one(const hook_run& run, std::size_t index)
     if (is_unit) before = co_await ask_unit(process_, systemctl_, hook.unit);
     if (!before) co_return before.error();
 
-    disk::descriptor program;  // as root: the very file that was judged is executed
+    disk::descriptor program;  // as root: execute the very file that was checked
     if (!is_unit && check_programs_) {
         auto opened = disk::open_program(hook.argv.front());
         if (!opened) co_return not_run(run, opened.error());
@@ -256,7 +256,7 @@ io::task<void> hooks_runner::run_one(const hook_run& run, std::size_t index)
     co_return policy::result<void>();
 }
 
-// As root, no hook runs unless all of them are root's alone.
+// As root, runs no hook unless root alone can change all of their programs.
 io::task<void> hooks_runner::run(hook_run run)
 {
     for (const auto& hook : run.hooks) {

@@ -19,15 +19,15 @@
 #include <system_error>
 #include <unistd.h>
 
-// exposure-agent-probe: asks a Kafka broker whether it accepts a pair of key and certificate. One JSON
-// request on standard input, one JSON line on standard output; it joins no group, commits nothing and creates
-// no topic.
+// exposure-agent-probe: asks a Kafka broker whether it accepts a key and its certificate. Reads
+// one JSON request from standard input and writes one JSON line to standard output; it joins no
+// group, commits nothing and creates no topic.
 //
-// request: broker, ca_file (null: OpenSSL's default), key_pem, certificate_pem (texts), topic, group,
-// timeout_ms answer: verdict (accepted, refused_tls, not_authorized_topic, not_authorized_group, unreachable)
-// and evidence, one sentence
+// Request: broker, ca_file (null: OpenSSL's default), key_pem, certificate_pem (texts), topic,
+// group and timeout_ms. Answer: verdict (accepted, refused_tls, not_authorized_topic,
+// not_authorized_group, unreachable) and evidence, one sentence.
 //
-// Exit codes: 0 an answer was printed · 64 the request is wrong · 70 the files could not be loaded.
+// Exit codes: 0 an answer was printed · 64 the request is invalid · 70 the files could not be loaded.
 
 namespace {
 
@@ -37,7 +37,7 @@ using steady = std::chrono::steady_clock;
 
 constexpr std::size_t request_bytes = 64 << 10;
 constexpr int longest_timeout_ms = 120'000;
-constexpr auto slice = 100ms;   // between two looks at what the broker threads have reported
+constexpr auto slice = 100ms;   // between checks of what the broker threads have reported
 constexpr int exit_usage = 64;  // sysexits.h
 constexpr int exit_unusable = 70;
 
@@ -51,7 +51,7 @@ struct request {
     std::chrono::milliseconds timeout{20'000};
 };
 
-// A request that cannot be asked: the sentence and the exit code.
+// A request that cannot be carried out: the message and the exit code.
 struct unusable : std::runtime_error {
     unusable(const std::string& sentence, int code) : std::runtime_error(sentence), exit_code(code) {}
     int exit_code;
@@ -112,7 +112,7 @@ struct freed_by {
 template <class T, auto Free>
 using owned = std::unique_ptr<T, freed_by<Free>>;
 
-// One consumer handle without a group: librdkafka then has no group machinery that could join or commit.
+// One consumer handle without a group, so that librdkafka has no group state that could join or commit.
 class probe {
 public:
     explicit probe(request what) : request_(std::move(what)), deadline_(steady::now() + request_.timeout)
@@ -137,7 +137,7 @@ public:
     }
 
 private:
-    // librdkafka's own sentence about a file that it cannot open names neither the file nor the cause.
+    // librdkafka's own message about a file that it cannot open names neither the file nor the cause.
     void check_readable() const
     {
         if (!request_.ca_file.empty() && ::access(request_.ca_file.c_str(), R_OK) != 0)
@@ -145,7 +145,7 @@ private:
                            exit_unusable);
     }
 
-    // A path that this process alone can open. The descriptor stays open until the process ends.
+    // A path that only this process can open. The descriptor stays open until the process ends.
     static std::string in_memory(std::string_view content)
     {
         const int fd = memfd_create("pem", MFD_CLOEXEC);
@@ -170,13 +170,13 @@ private:
         set("security.protocol", "ssl");
         set("ssl.endpoint.identification.algorithm", "https");
         if (!request_.ca_file.empty()) set("ssl.ca.location", request_.ca_file);
-        // as files in memory: librdkafka 2.0 takes a whole chain from a file only
+        // as in-memory files: librdkafka 2.0 reads a whole chain only from a file
         set("ssl.key.location", in_memory(request_.key_pem));
         set("ssl.certificate.location", in_memory(request_.certificate_pem));
         set("allow.auto.create.topics", "false");
         set("enable.auto.commit", "false");
         set("reconnect.backoff.max.ms", "500");
-        set("debug", "broker");  // the state changes of connections, read by connection_watch alone
+        set("debug", "broker");  // reports the state changes of connections to connection_watch
         set("log.queue", "true");
         rd_kafka_conf_set_opaque(conf, &watch_);
         rd_kafka_conf_set_log_cb(conf, [](const rd_kafka_t* handle, int, const char*, const char* line) {
@@ -208,7 +208,7 @@ private:
     {
         switch (error) {
             case RD_KAFKA_RESP_ERR_NO_ERROR:
-            case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE:  // the topic is there, its leader is being elected
+            case RD_KAFKA_RESP_ERR_LEADER_NOT_AVAILABLE:  // the topic exists, its leader is being elected
                 return {};
             case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
                 return probe_answer{
@@ -221,7 +221,7 @@ private:
         }
     }
 
-    // The group's coordinator, and a description of the group from it: needs Describe on the group, which
+    // Asks the group's coordinator to describe the group: needs Describe on the group, which
     // Read implies.
     std::optional<probe_answer> ask_group()
     {
@@ -255,8 +255,8 @@ private:
         }
         switch (code) {
             case RD_KAFKA_RESP_ERR_NO_ERROR:
-            case RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND:  // Kafka 4 (KIP-1043): allowed to look, nobody joined
-                                                        // yet
+            case RD_KAFKA_RESP_ERR_GROUP_ID_NOT_FOUND:  // Kafka 4 (KIP-1043): access is allowed, nobody has
+                                                        // joined yet
                 return {};
             case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
                 return probe_answer{
@@ -291,13 +291,13 @@ private:
     steady::time_point deadline_;
     deploy::connection_watch watch_;
     rd_kafka_t* handle_ =
-        nullptr;  // never destroyed: that may wait for a broker, and the process ends by _exit
+        nullptr;  // never destroyed: that may wait for a broker, and the process ends with _exit
 };
 
 int run()
 {
     const auto what = parse(read_input());
-    // the hard deadline, should librdkafka hang: SIGALRM ends the process
+    // hard deadline in case librdkafka hangs: SIGALRM ends the process
     ::alarm(static_cast<unsigned>(std::chrono::ceil<std::chrono::seconds>(what.timeout).count()) + 2);
     const auto found = probe(what).ask();
     std::cout << boost::json::serialize(
@@ -310,7 +310,7 @@ int run()
 
 int main(int argc, char** argv)
 {
-    // The private key that it is about to read goes into no core dump and to no debugger.
+    // Keep the private key that is about to be read out of core dumps and debuggers.
     const rlimit none{.rlim_cur = 0, .rlim_max = 0};
     ::setrlimit(RLIMIT_CORE, &none);
     ::prctl(PR_SET_DUMPABLE, 0);

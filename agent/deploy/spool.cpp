@@ -22,17 +22,17 @@ namespace {
 
 namespace json = boost::json;
 
-constexpr std::size_t longest_entry_name = 180;  // room for what a temporary name adds, within NAME_MAX
+constexpr std::size_t longest_entry_name = 180;  // leaves room for the temporary suffix within NAME_MAX
 constexpr std::size_t longest_word = 64;
 constexpr std::size_t longest_failure = 4096;
-constexpr char joint = '+';  // in no name of the configuration
+constexpr char joint = '+';  // not allowed in any configured name
 
 bool is_digit_or(char c, char first, char last)
 {
     return (c >= '0' && c <= '9') || (c >= first && c <= last);
 }
 
-// [a-z0-9-]*[a-z0-9], as names in the configuration
+// [a-z0-9-]*[a-z0-9], like names in the configuration
 bool is_name(std::string_view text)
 {
     return !text.empty() && text.back() != '-' &&
@@ -117,7 +117,7 @@ policy::result<spool_request> read_spool_request(std::string_view text)
     if (!ticket || !is_ticket(*ticket) || !generation || !is_word(*generation) || !reason ||
         !is_word(*reason) || !not_after || !not_after->is_int64())
         return strange("the content");
-    // the year 9999: beyond it, dates have no ISO 8601 form of usual length
+    // the year 9999: later dates have no ISO 8601 form of the usual length
     const auto seconds = std::clamp<std::int64_t>(not_after->get_int64(), 0, 253'402'300'799);
     return spool_request{.ticket = *ticket,
                          .generation = *generation,
@@ -147,10 +147,10 @@ using namespace std::chrono_literals;
 
 constexpr auto first_look = 100ms;
 constexpr auto longest_pause = 1000ms;
-constexpr auto helper_patience = 2min;  // its start, and the hooks of others before ours
+constexpr auto helper_patience = 2min;  // for the helper to start, and for other users' hooks ahead of ours
 constexpr std::size_t ticket_bytes = 16;
 
-// The helper's own sentences name the subject already.
+// The helper's own messages already start with the subject.
 policy::failure failed(const hook_run& run, const std::string& why)
 {
     const auto lead = subject_of(run.name) + ": ";
@@ -175,7 +175,7 @@ policy::result<void> spooled_hooks::hand_over(const std::string& entry, const sp
     if (!text) return text.error();
     const auto spool = disk::directory::open(directory_ / "spool");
     if (!spool) return spool.error();
-    // root's helper has no capability to override modes: it reads as everybody else
+    // 0644, because root's helper has no capability to override file modes
     return disk::write_file(*spool, entry, *text, {.mode = 0644});
 }
 
@@ -227,8 +227,8 @@ io::task<void> spooled_hooks::run(hook_run run)
 
 namespace {
 
-const std::string taken = ".taken";              // in `results`: the entry that is being looked at
-const std::string refused_prefix = ".refused-";  // what could not be removed
+const std::string taken = ".taken";              // in `results`: the entry being processed
+const std::string refused_prefix = ".refused-";  // entries that could not be removed
 
 policy::failure refuse(policy::errc code, std::string sentence)
 {
@@ -253,7 +253,7 @@ policy::result<void> refuse_unless_ours(const disk::directory& opened)
     return refuse(policy::errc::disk, "cannot look at " + opened.path().string());
 }
 
-// The type bits of what was moved out; 0: nothing there.
+// The type bits of the entry that was moved out; 0 if there is none.
 mode_t type_of_taken(const disk::directory& results)
 {
     struct stat facts {};
@@ -261,8 +261,8 @@ mode_t type_of_taken(const disk::directory& results)
                                                                                     : 0;
 }
 
-// Removes what was moved out; gone already is success. What cannot be removed (a tree that is too deep, or
-// that nobody may list) is put aside, so that it does not hold up the others.
+// Removes the entry that was moved out; succeeds if it is already gone. What cannot be removed (a
+// tree that is too deep or cannot be listed) is renamed, so that it does not block the other entries.
 policy::result<void> throw_away(const disk::directory& results)
 {
     if (type_of_taken(results) == S_IFDIR) {
@@ -270,13 +270,13 @@ policy::result<void> throw_away(const disk::directory& results)
         const std::string aside = refused_prefix + crypto::random_hex(8);
         if (::renameat(results.fd(), taken.c_str(), results.fd(), aside.c_str()) == 0) return {};
     }
-    // not disk::remove_file: that spares what the agent never makes, such as a pipe
+    // not disk::remove_file: that leaves alone what the agent never creates, such as a FIFO
     if (::unlinkat(results.fd(), taken.c_str(), 0) == 0 || errno == ENOENT) return {};
     return refuse(policy::errc::disk,
                   "cannot remove " + results.path_of(taken) + ": " + std::generic_category().message(errno));
 }
 
-// A file of the agent's before its rename. A path unit does not see hidden names either.
+// A file that the agent has not renamed into place yet. A path unit ignores hidden names, too.
 bool is_being_written(const std::string& name)
 {
     const auto end = name.rfind('.');
@@ -329,7 +329,7 @@ policy::result<std::pair<policy::user_name, spool_request>> spool_reader::take(c
     if (const auto gone = throw_away(results_); !gone) return gone.error();
     if (::renameat(spool_.fd(), name.c_str(), results_.fd(), taken.c_str()) != 0) {
         if (errno == ENOENT) return refuse(policy::errc::not_found, "the spool entry is gone");
-        // a hidden name: the path unit does not start the helper for it again
+        // a hidden name, so that the path unit does not start the helper for it again
         const int error = errno;
         const std::string aside = refused_prefix + crypto::random_hex(8);
         if (::renameat(spool_.fd(), name.c_str(), spool_.fd(), aside.c_str()) == 0)
@@ -362,7 +362,7 @@ policy::result<void> spool_reader::answer(const policy::user_name& user, const s
 
 namespace {
 
-constexpr std::size_t most_told = 20;  // of what was thrown away
+constexpr std::size_t most_told = 20;  // messages about discarded entries
 
 void tell(std::vector<std::string>& sentences, std::string sentence)
 {

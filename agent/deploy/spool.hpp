@@ -14,12 +14,12 @@
 #include <utility>
 #include <vector>
 
-// What the unprivileged agent and root's helper say to each other with `--deploy unit`, as text.
+// The text protocol between the unprivileged agent and root's helper with `--deploy unit`.
 //
-// A directory of root's has two below it: `spool`, where the agent may write (DirectoryNotEmpty= of a path
-// unit watches it), and `results`, root's own. An entry is a file named after the user; root answers with a
-// file of the same name. What is to be done never stands in an entry: it comes from root's own configuration.
-// The content only says which request this is, and what the hooks find in their environment.
+// A directory owned by root has two subdirectories: `spool`, where the agent may write (watched by
+// DirectoryNotEmpty= of a path unit), and `results`, root's own. An entry is a file named after the user;
+// root answers with a file of the same name. An entry never says what to do: that comes from root's own
+// configuration. It only identifies the request and carries what the hooks find in their environment.
 
 namespace deploy {
 
@@ -27,7 +27,7 @@ inline constexpr const char* default_spool_directory = "/run/exposure-agent-depl
 inline constexpr std::size_t spool_file_bytes = 8 << 10;
 
 struct spool_request {
-    std::string ticket;      // hex: the answer carries it back
+    std::string ticket;      // hex; repeated in the answer
     std::string generation;  // as in hook_run
     policy::instant not_after;
     std::string reason;
@@ -42,33 +42,33 @@ struct spool_answer {
     bool operator==(const spool_answer&) const = default;
 };
 
-// "logs/siem-forwarder" is "logs+siem-forwarder"; "+backup-bucket" is a credential (an empty exposure). None
-// for names outside of [a-z0-9-] and for more than 180 bytes.
+// "logs/siem-forwarder" becomes "logs+siem-forwarder"; "+backup-bucket" is a credential (empty
+// exposure). None for names with characters other than [a-z0-9-], or longer than 180 bytes.
 std::optional<std::string> spool_entry_name(const policy::user_name&);
 
-// The way back; none for anything that spool_entry_name does not give.
+// The reverse; none for anything that spool_entry_name does not return.
 std::optional<policy::user_name> parse_spool_entry_name(std::string_view);
 
-// One JSON object. Texts of a request are words ([A-Za-z0-9._-], at most 64 bytes): they end in the
-// environment of programs that run as root. errc::internal on other words, errc::bad_answer on other bytes.
+// One JSON object. Strings of a request are words ([A-Za-z0-9._-], at most 64 bytes): they reach the
+// environment of programs run by root. errc::internal for other words, errc::bad_answer for other input.
 [[nodiscard]] policy::result<std::string> write_spool_request(const spool_request&);
 [[nodiscard]] policy::result<spool_request> read_spool_request(std::string_view);
 std::string write_spool_answer(const spool_answer&);
 [[nodiscard]] policy::result<spool_answer> read_spool_answer(std::string_view);
 
-// The agent's side of `--deploy unit`: asks root's helper to run a user's hooks, and waits for the answer.
+// The agent's side of `--deploy unit`: asks root's helper to run a user's hooks and waits for the answer.
 
 class spooled_hooks final : public hooks {
 public:
-    // `directory` has `spool` and `results` below it; see spool.hpp.
+    // `directory` contains `spool` and `results`; see above.
     spooled_hooks(io::clock& clock, std::filesystem::path directory)
         : clock_(clock), directory_(std::move(directory))
     {
     }
 
-    // Failure as of hooks::run; also errc::hook_failed when the spool cannot be written, or when no answer
-    // came within the hooks' own time limits and two minutes. The entry stays then: the helper may come to it
-    // later.
+    // Fails as hooks::run does; also with errc::hook_failed if the spool cannot be written, or if no
+    // answer arrived within the hooks' own time limits plus two minutes. The entry then stays,
+    // because the helper may still process it.
     io::task<void> run(hook_run) override;
 
 private:
@@ -80,24 +80,24 @@ private:
     std::filesystem::path directory_;
 };
 
-// Root's side of the spool. Whoever can write there is not trusted: an entry is moved out, into the directory
-// that is root's own, before anything looks at it, and no link is followed anywhere.
+// Root's side of the spool. Writers to the spool are not trusted: an entry is moved into the
+// directory that only root can write to before anything looks at it, and links are never followed.
 
 class spool_reader {
 public:
-    // errc::foreign_file: `directory` or its `results` do not belong to whoever runs this, or others may
-    // write there, or one of them is a link. errc::disk: they cannot be opened.
+    // errc::foreign_file: `directory` or its `results` is owned by neither root nor the current
+    // user, may be written by others, or is a link. errc::disk: cannot be opened.
     [[nodiscard]] static policy::result<spool_reader> open(const std::filesystem::path& directory);
 
-    // What lies there, without what the agent is still writing.
+    // The entries in the spool, without those that the agent is still writing.
     [[nodiscard]] policy::result<std::vector<std::string>> names() const;
 
-    // Takes the entry out, whatever it is. A failure is a sentence about what was thrown away: a name or a
-    // content that the agent does not write, a link, a directory, a pipe; errc::not_found when it is gone.
+    // Takes the entry out, whatever it is. A failure says what was discarded: a name or content that
+    // the agent does not write, a link, a directory, a FIFO; errc::not_found if it is gone.
     [[nodiscard]] policy::result<std::pair<policy::user_name, spool_request>> take(
         const std::string& name) const;
 
-    // Leaves the answer for everybody to read.
+    // Writes the answer, readable by everybody.
     [[nodiscard]] policy::result<void> answer(const policy::user_name&, const spool_answer&) const;
 
 private:
@@ -110,28 +110,28 @@ private:
     disk::directory results_;
 };
 
-// errc::foreign_file unless the file or directory belongs to root or to whoever runs this and nobody else may
-// write to it: what root obeys (its configuration) or starts (a command hook) has to pass this. A link is
-// followed.
+// errc::foreign_file unless the file or directory belongs to root or the current user and nobody else may
+// write to it. Required of everything that root obeys (its configuration) or starts (a command hook).
+// Follows links.
 [[nodiscard]] policy::result<void> refuse_unless_trusted(const std::filesystem::path&);
 
 // What `exposure-agent deploy` does as root: names from the spool, actions from the configuration.
 
 struct drain_report {
     std::vector<policy::user_name> done;  // every hook returned 0
-    std::vector<std::string> failed;      // a sentence each
+    std::vector<std::string> failed;      // one sentence each
     std::vector<std::string> thrown_away;
 
     bool operator==(const drain_report&) const = default;
 };
 
-// Takes every entry out of the spool, one by one, runs the hooks that the configuration names for it, and
-// leaves an answer. A name that the configuration does not know gets none: whoever writes to the spool shall
-// not fill `results`. Failure: errc::disk, the spool cannot be listed; errc::stopping.
+// Takes the entries out of the spool one by one, runs the hooks configured for each, and writes
+// an answer. A name that is not in the configuration gets no answer, so that writers to the spool
+// cannot fill `results`. Failure: errc::disk if the spool cannot be listed; errc::stopping.
 io::task<drain_report> drain_spool(const spool_reader&, const policy::desired_state&, hooks&);
 
-// The hooks and the directory of a user, or of a credential (an empty exposure); none: not in the
-// configuration.
+// The hooks and the directory of a user, or of a credential (empty exposure); none if it is not
+// in the configuration.
 std::optional<hook_run> find_hooks(const policy::desired_state&, const policy::user_name&);
 
 }  // namespace deploy

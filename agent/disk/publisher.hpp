@@ -30,9 +30,9 @@ class publisher {
 public:
     virtual ~publisher() = default;
 
-    // Makes {directory}/current name a complete directory of the generation: stage, sync, one rename. Files
-    // that are as they should be keep inode and mtime. Generations other than this one and `keep` go. Gives
-    // the stat facts of the files. errc::disk, disk_full, foreign_file, config (owner, password file).
+    // Makes {directory}/current name a complete directory of the generation: stage, sync, one rename.
+    // Files that are right keep inode and mtime. Removes generations other than this one and `keep`.
+    // Returns the files' stat facts. errc::disk, disk_full, foreign_file, config (owner, password file).
     virtual policy::result<std::vector<policy::published_file>> publish(const publication&) = 0;
 
     // Compares stat facts with those last written; sets output and output_detail. Reads no file.
