@@ -6,14 +6,14 @@
 namespace policy {
 namespace {
 
-// What a step asks of the platform.
+// How an action uses the platform.
 enum class use { none, reads, creates, deletes };
 
-constexpr const char* renewal = nullptr;  // "create", or "rotate" where there is a certificate already
+constexpr const char* renewal = nullptr;  // "create", or "rotate" when a certificate already exists
 
 struct traits {
     action_kind kind;
-    const char* word;  // of the contract; empty: bookkeeping
+    const char* word;  // in the contract; empty: bookkeeping
     use platform = use::none;
     attempt failure = attempt::step;
 };

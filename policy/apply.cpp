@@ -59,7 +59,7 @@ struct user_change {
     stored_user& user;
     instant now;
 
-    // Calls with the generation; one that the record does not have is left out.
+    // Calls `change` with the generation, unless the record does not have it.
     template <class F>
     void with(const std::string& id, F change) const
     {
@@ -74,14 +74,14 @@ struct user_change {
         with(id, [&](generation& g) { g.missing_since = now; });
     }
 
-    // ---- a generation on its way
+    // ---- a generation under way
 
     void operator()(const event::created& e) const
     {
         user.generations.push_back(e.made);
         std::erase_if(user.creations, [&](instant at) { return now - at >= limits::creation_window; });
         user.creations.push_back(now);
-        // --retire-now is about the certificate that was asked for, not about the next one that is due
+        // --retire-now applies to the certificate that was requested, not to the next one that is due
         user.retire_now = user.retire_now && user.rotate_asked_at;
         user.rotate_asked_at.reset();
         user.held.clear();
@@ -103,7 +103,7 @@ struct user_change {
             g.answered = e.answered;
         });
     }
-    // The settle time counts from the end of the attempt: the answer may have taken long.
+    // The settle time starts at the end of the attempt, because the answer may have taken long.
     void operator()(const event::unanswered& e) const
     {
         with(e.generation, [&](generation& g) {
@@ -120,7 +120,7 @@ struct user_change {
     }
     void operator()(const event::accepted& e) const
     {
-        // the id of another generation cannot be this one's: the user is looked for by its marker instead
+        // the id already belongs to another generation: find this one's user by its marker instead
         if (std::ranges::any_of(user.generations, [&](const generation& other) {
                 return other.id != e.generation && other.remote_id == e.remote_id;
             }))
@@ -141,8 +141,8 @@ struct user_change {
             user.failure.reset();
         });
     }
-    // A second wrong user ends the generation: the platform mixes something up, or somebody copies our
-    // marker.
+    // A second wrong user ends the generation: either the platform mixes up its answers,
+    // or someone copies our marker.
     void operator()(const event::misnamed& e) const
     {
         with(e.generation, [&](generation& g) {
@@ -260,7 +260,7 @@ struct user_change {
     }
     void operator()(const event::unblocked&) const { user.blocked.reset(); }
 
-    // ---- what a person asked for: whatever the schedule, a back-off or a budget says
+    // ---- requests by a person: these override schedule, back-off and budget
 
     void operator()(const event::rotation_requested& e) const
     {
@@ -383,8 +383,8 @@ struct narrator {
                     "serial " + e.certificate.serial + ", valid until " + format_utc(e.certificate.expiry())};
     }
     answer operator()(const event::quarantined& e) const { return line{"quarantined", e.generation, e.why}; }
-    // News only where another end counts from now on: a date that was not shown before, or is later than
-    // notAfter, changes nothing.
+    // Reported only when the effective expiry changes:
+    // a date that merely appears, or is later than notAfter, changes nothing.
     answer operator()(const event::expiration_seen& e) const
     {
         const auto* g = user.find(e.generation);

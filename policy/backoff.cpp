@@ -12,20 +12,20 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::array<duration, 9> waits = {5s, 15s, 30s, 1min, 2min, 5min, 10min, 15min, 30min};
-constexpr duration slow = 1h;          // what waits for a change is looked at this often
-constexpr std::int64_t attempts = 10;  // that fit into the rest of a certificate's life
+constexpr duration slow = 1h;          // retry interval for failures that need a change
+constexpr std::int64_t attempts = 10;  // that must fit into a certificate's remaining validity
 constexpr duration quickest = 5s;
 constexpr std::array<duration, 2> short_waits = {1s, 3s};
 constexpr duration granting_wait = 5s;
 
-// A look at our own disk costs nobody anything, and whoever mends it tells nobody.
+// Retrying on our own disk costs nothing, and nothing signals when a disk problem is fixed.
 duration wait_for(int count, const failure& what)
 {
     if (what.kind != retry::later && !is_local(what.code)) return slow;
     return waits[std::min<std::size_t>(static_cast<std::size_t>(std::max(count, 1) - 1), waits.size() - 1)];
 }
 
-// What waits for a person, or does not any more, where the record does not say so yet.
+// Reports a block that is new or has ended, compared with the record.
 template <class Event>
 void add_verdict(std::vector<Event>& found, const std::optional<verdict>& kept, const decision& view)
 {

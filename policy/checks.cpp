@@ -13,7 +13,7 @@ namespace {
 
 using check = std::optional<finding> (*)(const facts&);
 
-// ---- who is wanted
+// ---- whether the user is wanted
 
 std::optional<finding> unreadable(const facts& f)
 {
@@ -21,7 +21,7 @@ std::optional<finding> unreadable(const facts& f)
     return block(reason::record_unreadable, f.have->unreadable);
 }
 
-// After a failed attempt nothing is tried before its time.
+// After a failed attempt, nothing is tried before the back-off ends.
 std::optional<finding> backing_off(const facts& f)
 {
     if (!f.have || f.options.ignore_backoff) return std::nullopt;
@@ -32,7 +32,7 @@ std::optional<finding> backing_off(const facts& f)
     return found;
 }
 
-// When the last of its creations that may not be shown yet is shown for certain.
+// When the last of its POSTs whose user may be missing from the list will certainly be listed.
 std::optional<instant> all_shown_at(const facts& f)
 {
     std::optional<instant> at;
@@ -42,7 +42,7 @@ std::optional<instant> all_shown_at(const facts& f)
     return at;
 }
 
-// When a user that is not wanted any more is deleted.
+// When a user that is no longer wanted is deleted.
 instant removed_at(const facts& f)
 {
     if (f.leaving && f.leaving->at_once) return f.now;
@@ -58,7 +58,7 @@ std::optional<finding> unwanted(const facts& f)
         return wait(reason::not_in_file,
                     "not in the configuration any more; it stays, because reconcile.prune is false",
                     std::nullopt);
-    // from the future: the clock was set back
+    // in the future: the clock was set back
     if (!f.have->unwanted_since || *f.have->unwanted_since > f.now)
         return act(f, action_kind::mark_unwanted, reason::not_in_file, why + "; deleted after retire_after");
     const auto at = removed_at(f);
@@ -67,7 +67,7 @@ std::optional<finding> unwanted(const facts& f)
     if (const auto shown = all_shown_at(f))
         return wait(reason::waiting_settle, "a user that was just created may still appear in the list",
                     shown);
-    // asked even for what was never sent, as far as the record says: it may have been restored from a backup
+    // ask even when the record says never sent: it may have been restored from a backup
     const bool remote = std::ranges::any_of(f.have->generations, [&](const generation& g) {
         return !g.missing_since || !users_with_key(f, g).empty();
     });
@@ -93,7 +93,7 @@ std::optional<finding> hooks_pending(const facts& f)
                "the certificate is in place, but its hooks have not succeeded yet", f.current);
 }
 
-// Whatever else fails: only a failure of this host itself makes the repair wait.
+// Other failures do not delay this repair; only a failure of this host does.
 std::optional<finding> output_differs(const facts& f)
 {
     if (!f.current || !f.current->key_on_disk) return std::nullopt;
@@ -121,8 +121,8 @@ std::optional<finding> pending_without_key(const facts& f)
     return act(f, action_kind::abandon, reason::key_lost, "its private key is missing or damaged", f.pending);
 }
 
-// A generation that nobody wants any more. Its key goes at once only when the platform certainly knows
-// nothing of it, whatever the record says: it may have been restored from a backup.
+// Gives up a generation. Its key is deleted at once only if the platform certainly does not know it, whatever
+// the record says: the record may have been restored from a backup.
 finding give_up(const facts& f, const generation& g, std::string sentence)
 {
     const bool asked = f.seen && f.seen->is_complete() && f.seen->instances.size() == 1 &&
@@ -132,7 +132,7 @@ finding give_up(const facts& f, const generation& g, std::string sentence)
                std::move(sentence), &g);
 }
 
-// What `rollback` put back stays: a generation that was on its way is not wanted any more.
+// A rollback holds: a generation that was under way is no longer wanted.
 std::optional<finding> pending_held_back(const facts& f)
 {
     if (!f.pending || !f.current || f.have->held != f.current->id || need(f)) return std::nullopt;
@@ -147,7 +147,7 @@ finding adopt(const facts& f, const generation& g, const remote_user& user)
     return found;
 }
 
-// Sent or not, known or not: find out before anything else is done with it.
+// Find out whether it was sent and what became of it before doing anything else.
 std::optional<finding> pending_unknown(const facts& f)
 {
     if (!f.pending || !f.pending->remote_id.empty()) return std::nullopt;
@@ -171,8 +171,8 @@ std::optional<finding> pending_unknown(const facts& f)
                &g);
 }
 
-// The id in an answer is only what somebody said. A READY user shows its key; one that is not is told by its
-// marker.
+// The id in an answer is only a claim. A READY user is identified by the key in its certificate,
+// any other by its marker.
 std::optional<finding> pending_misnamed(const facts& f)
 {
     if (!f.pending || f.pending->certificate) return std::nullopt;
@@ -268,8 +268,8 @@ std::optional<finding> current_gone(const facts& f)
                f.current);
 }
 
-// A person looks at a certificate that does not fit before another is made; only the end of the one in use
-// presses.
+// A person must look at a rejected certificate before another one is created;
+// only the imminent expiry of the one in use overrides that.
 bool in_its_last_tenth(const generation& g, instant now)
 {
     if (!g.certificate) return true;
@@ -301,7 +301,7 @@ bool must_release_first(const facts& f)
            !f.current->remote_id.empty();
 }
 
-// A new owner alone would create a user that the old one's deletion never follows: a person confirms that.
+// Changing only the owner would create users and never delete the old ones: a person must confirm it.
 bool only_owner_changed(const facts& f, reason why)
 {
     if (why != reason::description_changed || f.options.accept_loss) return false;
@@ -345,28 +345,28 @@ std::optional<finding> needs_new(const facts& f)
     return act(f, action_kind::issue, why, sentence);
 }
 
-// Steps that need neither patience nor the platform come first: what is in use is kept in order whatever else
-// is wrong.
+// Steps that need neither a back-off nor the platform come first: the certificate in use is maintained no
+// matter what else is wrong.
 constexpr std::array<check, 19> chain = {
-    unreadable,           // its record cannot be read
+    unreadable,           // its record is unreadable
     unwanted,             // not in the file
     wanted_again,         // back in the file
     hooks_pending,        // published, hooks not passed
-    output_differs,       // published directory damaged, or wanted otherwise
+    output_differs,       // published directory damaged or differently configured
     backing_off,          // the last attempt failed
-    pending_without_key,  // a generation that nothing can come of
-    pending_held_back,    // the one before was put back in use
-    pending_unknown,      // sent or not: adopt, wait, submit
+    pending_without_key,  // its private key is missing or damaged
+    pending_held_back,    // a rollback restored the previous certificate
+    pending_unknown,      // sent or not: adopt, wait or submit
     pending_misnamed,     // the answer named a user that is not ours
-    pending_gone,         // deleted by others while it was made
-    pending_outdated,     // the file changed meanwhile
+    pending_gone,         // deleted by someone else while it was under way
+    pending_outdated,     // the configuration changed meanwhile
     pending_issued,       // wait, or collect
     pending_too_early,    // not valid yet
     pending_unverified,   // verify
     pending_unpublished,  // publish
-    current_gone,         // deleted by others
-    unfit_before,         // the last certificate did not fit
-    needs_new,            // none, asked, changed, due, expired
+    current_gone,         // deleted by someone else
+    unfit_before,         // the last certificate failed our checks
+    needs_new,            // none, requested, changed, due or expired
 };
 
 }  // namespace
@@ -378,11 +378,11 @@ finding next_step(const facts& f)
     return wait(reason::healthy, "in use, not due for rotation", due_at(f));
 }
 
-// ---- clearing up
+// ---- cleanup
 
 namespace {
 
-// When the first certificate after it was in use, its hooks passed.
+// When its first successor was in use with all hooks passed.
 instant succeeded_at(const facts& f, const generation& g)
 {
     auto first = *f.current->deployed_at;
@@ -400,12 +400,12 @@ finding surplus(const facts& f, const generation& g, const std::string& id)
     return found;
 }
 
-// Users that carry the key of this generation beside the one that it knows.
+// Users with this generation's key other than the one it has recorded.
 void add_surplus(const facts& f, const generation& g, std::vector<finding>& found)
 {
     for (const auto* user : users_with_key(f, g)) {
         if (user->id == g.remote_id) continue;
-        // a marker can be copied, a key cannot: the certificate shows whose it is
+        // a marker can be copied, a key cannot: the certificate tells whose user it is
         if (user->status == remote_status::ready || !may_get_certificate(*user, g, f.now))
             found.push_back(surplus(f, g, user->id));
         else
@@ -424,7 +424,7 @@ std::optional<finding> leftover(const facts& f, const generation& g)
                     (g.remote_id.empty() ? g.sent.common_name : "user " + g.remote_id) +
                         " was replaced; deleted after retire_after",
                     at);
-    // Taken for gone once, and there again: its key stays until it is certainly deleted.
+    // Believed gone, but listed again: keep the key until the user is certainly deleted.
     if (g.missing_since && listed(f, g)) return surplus(f, g, g.remote_id);
     return act(f, action_kind::retire, reason::superseded,
                "generation " + g.id + " was replaced, and its successor is in use", &g);
@@ -435,8 +435,8 @@ bool failed_here(const std::optional<failure_memory>& memory)
     return memory && is_local(memory->code);
 }
 
-// The certificate in use is in order and its hooks have passed, and the disk has kept that: nothing before it
-// is needed any more.
+// The certificate in use is intact, its hooks have passed and the disk has recorded that,
+// so its predecessors are no longer needed.
 bool stands_firm(const facts& f)
 {
     if (failed_here(f.have->failure) || failed_here(f.have->deploy_failure)) return false;

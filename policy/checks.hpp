@@ -8,35 +8,35 @@
 #include <optional>
 #include <vector>
 
-// The rules of a user's life, in order: the first that finds something decides the user's next step.
-// A new rule is one function in checks.cpp, one line in its table, one row in its test.
+// The rules of a user's life cycle, in order: the first that applies decides the next step.
+// A new rule is one function in checks.cpp, one line in its table and one row in its test.
 
 namespace policy {
 
-// The next step of the user, or why there is none.
+// The user's next step, or why there is none.
 finding next_step(const facts&);
 
-// What may be cleared up beside it: superseded, unused and surplus remote users. Steps and waits.
+// Cleanup alongside that step: superseded, unused and surplus remote users. Returns actions and waits.
 std::vector<finding> clearing_up(const facts&);
 
-// When a generation that is left over may be deleted on the platform: retire_after counts from its own
-// successor on, however often that was replaced since. Needs a user that the file names, whose
-// current certificate is in use.
+// When a leftover generation may be deleted on the platform: retire_after counts from its direct successor,
+// even if that was replaced in turn. Requires that the configuration names the user and that its current
+// certificate is in use.
 instant retires_at(const facts&, const generation&);
 
-// --- What stands before a whole exposure or host: incidents and guards (design section 1.5). For the plan
-// alone.
+// --- Guards for a whole exposure or host: incidents and safety limits (design section 1.5).
+// Only the plan uses them.
 
-// What freezes everything about a user whose exposure is not asked: a cloned state directory, a clock that
-// disagrees with the platform where the user lives. nullopt: neither.
+// What freezes a user whose exposure is not observed: a cloned state directory, or a clock that disagrees
+// with the platform where the user lives. nullopt: neither.
 std::optional<finding> guard_of(const stored_user&, const observed_state&, const stored_state&);
 
-// Why nothing may be sent to an exposure now; healthy when its instance is READY, known and believed. Its
-// action is the exposure-wide step that would change that.
+// Why nothing may be sent to an exposure now; healthy when its instance is READY, known and plausible.
+// The finding's action is the exposure-wide step that would change that.
 finding guard_of(const desired_exposure&, const observed_state&, const stored_state&, duration settle,
                  instant now, const plan_options&);
 
-// What the exposure is like now says nothing of a user that was made when the file meant another place.
+// True when the user was created at another address or tenant, so that the exposure says nothing about it.
 bool lives_elsewhere(const stored_user&, const desired_exposure&);
 
 }  // namespace policy

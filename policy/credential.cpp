@@ -17,7 +17,7 @@ std::string for_sh(const std::string& value)
     return quoted + "'";
 }
 
-// A JSON string, which is a YAML double-quoted scalar too.
+// A JSON string, which is also a YAML double-quoted scalar.
 std::string for_json(const std::string& value)
 {
     std::string quoted = "\"";

@@ -35,7 +35,7 @@ namespace {
 
 using namespace std::chrono;
 
-// Numbers from here on are milliseconds: as seconds they would lie beyond the year 5138.
+// From here on a number means milliseconds: as seconds it would be later than the year 5138.
 constexpr std::int64_t first_milliseconds = 100'000'000'000;
 constexpr std::size_t unix_digits = 15;  // milliseconds of the year 9999
 
@@ -59,7 +59,7 @@ bool same_word(std::string_view a, std::string_view b)
     return std::ranges::equal(a, b, {}, lower, lower);
 }
 
-// Takes a text apart from its front. A step that does not match leaves it as it was.
+// Consumes a text from the front. A step that does not match consumes nothing.
 class scanner {
 public:
     explicit scanner(std::string_view text) : rest_(text) {}
@@ -90,7 +90,7 @@ public:
     std::string_view digits() { return run(is_digit); }
     std::string_view word() { return run(is_letter); }
 
-    // A number of at least `least` digits; reads `most` of them, whatever follows.
+    // A number of at least `least` digits; reads at most `most`, whatever follows.
     std::optional<int> number(std::size_t least, std::size_t most)
     {
         std::size_t length = 0;
@@ -136,7 +136,7 @@ std::optional<seconds> clock_time(scanner& in)
     return hours(*h) + minutes(*m) + seconds(*s);
 }
 
-// Z, GMT, UTC, UT, +hh:mm, +hhmm, +hh, or nothing: what to take off to get UTC.
+// Z, GMT, UTC, UT, +hh:mm, +hhmm, +hh, or nothing: the offset to subtract to get UTC.
 std::optional<seconds> offset(scanner& in)
 {
     const bool east = in.take('+');
@@ -171,7 +171,7 @@ bool is_weekday(std::string_view name)
     return std::ranges::any_of(names, [&](const char* known) { return same_word(name, known); });
 }
 
-// Only years of four digits can be written down again.
+// Only four-digit years can be formatted again.
 bool is_writable(instant when)
 {
     return when >= sys_days(year(0) / 1 / 1) && when < sys_days(year(10000) / 1 / 1);
@@ -215,7 +215,7 @@ std::optional<instant> iso_8601(scanner in)
     return in.done() ? at(day, time, ahead) : std::nullopt;
 }
 
-// 20 Nov 2026 18:39:10 GMT, what follows the weekday in RFC 1123
+// 20 Nov 2026 18:39:10 GMT: RFC 1123 after the weekday
 std::optional<instant> day_first(scanner in)
 {
     const auto d = in.number(1, 2);
@@ -230,7 +230,7 @@ std::optional<instant> day_first(scanner in)
     return in.done() ? at(day_of(*y, *m, *d), time, ahead) : std::nullopt;
 }
 
-// Nov 20 18:39:10 2026, what follows the weekday in asctime; date(1) puts the zone before the year
+// Nov 20 18:39:10 2026: asctime after the weekday; date(1) puts the zone before the year
 std::optional<instant> month_first(scanner in)
 {
     const auto m = month_named(in.word());

@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
-// What the file wants: contract section 2 as values, all defaults filled in, every name expanded. Immutable
-// once read.
+// The desired state: contract section 2 as values, with all defaults filled in and every name expanded.
+// Immutable once read.
 
 namespace policy {
 
@@ -38,17 +38,17 @@ BOOST_DESCRIBE_ENUM(csr_encoding, pem, der)
 enum class values_format { env, json, yaml };
 BOOST_DESCRIBE_ENUM(values_format, env, json, yaml)
 
-// Which fields of a request name the business group (contract section 3); auto_: as the instance shows them.
+// Which request fields name the business group (contract section 3); auto_: those that the instance shows.
 enum class group_fields { auto_, business_group, space };
 BOOST_DESCRIBE_ENUM(group_fields, auto_, business_group, space)
 
-// Where a secret comes from; the secret itself never is part of the configuration.
+// Where a secret comes from; the secret itself is never part of the configuration.
 struct secret_source {
     enum class origin { file, environment, credential, command };
     BOOST_DESCRIBE_NESTED_ENUM(origin, file, environment, credential, command)
     origin from = origin::file;
     std::string name;               // path, variable or credential name
-    std::vector<std::string> argv;  // of a command
+    std::vector<std::string> argv;  // for origin::command
 
     bool operator==(const secret_source&) const = default;
 };
@@ -76,11 +76,11 @@ struct proxy_credentials {
 };
 
 struct network_settings {
-    std::optional<std::string> ca_file;  // none: the system's trust store
+    std::optional<std::string> ca_file;  // unset: the system's trust store
     std::optional<std::string> crl_file;
     duration timeout = std::chrono::seconds(30);
     int connections = 8;               // per host
-    std::optional<std::string> proxy;  // none: $HTTPS_PROXY minus $NO_PROXY
+    std::optional<std::string> proxy;  // unset: $HTTPS_PROXY minus $NO_PROXY
     std::optional<proxy_credentials> proxy_auth = std::nullopt;
 
     bool operator==(const network_settings&) const = default;
@@ -96,12 +96,12 @@ struct reconcile_settings {
     bool operator==(const reconcile_settings&) const = default;
 };
 
-// Who is told when a person is needed: a program or a webhook, never both.
+// Whom to notify when a person is needed: a program or a webhook, never both.
 struct notify_settings {
-    std::vector<std::string> command;                   // gets the JSON on standard input; empty: none
-    std::string url;                                    // gets it as a POST; empty: none
-    duration expiry_warning = std::chrono::hours(336);  // a certificate in use with less than this left
-    duration repeat = std::chrono::hours(24);           // an unchanged case is told again after this
+    std::vector<std::string> command;                   // receives the JSON on standard input; empty: none
+    std::string url;                                    // receives the JSON as a POST; empty: none
+    duration expiry_warning = std::chrono::hours(336);  // warn when a certificate has less left
+    duration repeat = std::chrono::hours(24);           // repeat an unchanged notification after this
 
     bool enabled() const { return !command.empty() || !url.empty(); }
     bool operator==(const notify_settings&) const = default;
@@ -114,7 +114,7 @@ struct metrics_settings {
     bool operator==(const metrics_settings&) const = default;
 };
 
-// renew_before: a share of the lifetime or a duration, both counted back from expiry.
+// renew_before: a share of the lifetime or a duration, both counted back from expiry
 struct percent {
     int value = 33;
     bool operator==(const percent&) const = default;
@@ -130,11 +130,11 @@ struct rotation_rule {
     bool operator==(const rotation_rule&) const = default;
 };
 
-// Who owns a file that we write; unset: whoever runs the agent.
+// Ownership and mode of a file that we write; unset: the user that runs the agent.
 struct file_access {
     std::optional<std::string> owner;
     std::optional<std::string> group;
-    unsigned mode = 0600;  // of files that hold a secret
+    unsigned mode = 0600;  // for files that hold a secret
 
     bool operator==(const file_access&) const = default;
 };
@@ -152,8 +152,8 @@ struct hook {
     enum class kind { command, restart, reload };
     BOOST_DESCRIBE_NESTED_ENUM(kind, command, restart, reload)
     kind what = kind::command;
-    std::vector<std::string> argv;  // of a command
-    std::string unit;               // of restart and reload
+    std::vector<std::string> argv;  // for kind::command
+    std::string unit;               // for restart and reload
     duration timeout = std::chrono::seconds(60);
 
     bool operator==(const hook&) const = default;
@@ -174,7 +174,7 @@ struct desired_user {
     rotation_rule rotation;
     output_rule output;
     std::vector<hook> hooks;
-    bool verify = false;  // prove at the broker before the switch
+    bool verify = false;  // ask the broker to accept the certificate before switching to it
 
     bool operator==(const desired_user&) const = default;
 };
@@ -184,10 +184,10 @@ struct desired_exposure {
     policy::variant variant = policy::variant::log;
     std::string base_url;  // no trailing slash, without /api/v1
     std::string tenant;
-    std::optional<business_group> group;  // none: what the instance shows
+    std::optional<business_group> group;  // unset: taken from the instance
     bool create_instance = true;
     csr_encoding encoding = csr_encoding::pem;
-    std::string broker;  // empty: none named
+    std::string broker;  // empty: not configured
     std::optional<std::string> broker_ca_file;
     std::string topic;  // always filled in
     std::vector<desired_user> users;
@@ -211,7 +211,7 @@ struct desired_credential {
 };
 
 struct desired_state {
-    std::optional<std::string> owner;  // none: the short host name remembered from the first start on
+    std::optional<std::string> owner;  // unset: the short host name stored at the first start
     std::string state_dir = "/var/lib/exposure-agent";
     identity_settings identity;
     network_settings network;

@@ -9,35 +9,35 @@
 #include <variant>
 #include <vector>
 
-// Stable words: the same in logs, JSON, metrics, tests and the sentences of `explain`.
+// Stable words: the same in logs, JSON, metrics, tests and the output of `explain`.
 
 namespace policy {
 
 enum class reason {
     // nothing to do
     healthy,           // valid, in use, not due
-    waiting_settle,    // a POST without an answer is looked for in the list
+    waiting_settle,    // a POST got no answer; its user is searched for in the list
     waiting_ready,     // the platform is still issuing
-    waiting_instance,  // the instance is still being made
-    backing_off,       // the last attempt failed, the next one is due later
+    waiting_instance,  // the instance is still being created
+    backing_off,       // the last attempt failed, the next one is scheduled
     // a new generation
     absent,               // no generation yet
     rotation_due,         // rotate_at has passed
     expired,              // the certificate in use has expired
     rotation_asked,       // a person asked for it
-    key_type_changed,     // the file wants another key type
+    key_type_changed,     // the configuration wants another key type
     group_changed,        // ... another consumer group
     contact_changed,      // ... another contact
     description_changed,  // ... another description
     name_changed,         // ... another common name, tenant or address
-    lost_remote,          // its user was deleted on the platform by somebody else
-    key_lost,             // the private key is gone from the private store
+    lost_remote,          // its user was deleted on the platform by someone else
+    key_lost,             // the private key is missing from the private store
     // a generation under way
     not_submitted,    // key and CSR are stored, nothing was sent
-    unanswered,       // sent, no answer, and the list does not know it after the settle time
+    unanswered,       // sent, no answer, and not in the list after the settle time
     found_by_marker,  // the platform has a user with our marker and key
     misnamed,         // the answer to its POST named a user that is not ours
-    outdated,         // the file changed before it was in use
+    outdated,         // the configuration changed before it was in use
     never_ready,      // IN PROGRESS for too long
     issue_failed,     // the platform says FAILED or ERROR
     ready,            // READY, certificate not fetched
@@ -45,30 +45,30 @@ enum class reason {
     not_published,    // fetched (and verified), not in use
     hooks_pending,    // published, hooks have not all returned 0
     // the published directory
-    output_changed,  // the file wants other files, owners or modes
+    output_changed,  // the configuration wants other files, owners or modes
     output_damaged,
     output_missing,
     // clearing up
-    superseded,        // its successor is in use for retire_after
+    superseded,        // its successor has been in use for retire_after
     surplus,           // a second remote user for the same key
     rolled_back,       // a person returned to the previous certificate
-    strategy_replace,  // the old user makes room first
-    not_in_file,       // the file does not name it any more
-    named_again,       // the file names it again before it was removed
+    strategy_replace,  // the old user is deleted first
+    not_in_file,       // no longer in the configuration
+    named_again,       // back in the configuration before it was removed
     // incidents and guards: a person decides
-    quarantined,        // the certificate does not fit
-    instance_missing,   // none there, and create_instance is false
+    quarantined,        // the certificate failed our checks
+    instance_missing,   // there is none, and create_instance is false
     instance_vanished,  // the known instance is gone
     instance_failed,    // the platform says FAILED or ERROR
     owner_changed,      // owner was edited: every user would be created again
-    instance_several,   // more than one where the reference allows one
+    instance_several,   // more than one, where the reference allows one
     users_vanished,     // more than half of the users are gone at once
-    unreachable,        // the platform cannot be asked
+    unreachable,        // the platform cannot be reached
     budget_spent,       // max_creates_per_user
     deletes_exceeded,   // max_deletes
     paused,
-    cloned,             // the state directory comes from another machine
-    clock_wrong,        // our clock and the platform's differ
+    cloned,             // the state directory was copied from another machine
+    clock_wrong,        // our clock and the platform's disagree
     record_unreadable,  // the user's record in the private store cannot be read
 };
 BOOST_DESCRIBE_ENUM(reason, healthy, waiting_settle, waiting_ready, waiting_instance, backing_off, absent,
@@ -81,10 +81,10 @@ BOOST_DESCRIBE_ENUM(reason, healthy, waiting_settle, waiting_ready, waiting_inst
                     users_vanished, unreachable, budget_spent, deletes_exceeded, paused, cloned, clock_wrong,
                     record_unreadable)
 
-// --- What happened to a user or an exposure. The executor and the operators' verbs report it; `apply` is the
-// only code that changes a record, and the history is made of the same events.
+// --- What happened to a user or an exposure. The executor and the operators' commands report these events;
+// `apply` is the only code that changes a record, and the history is made of the same events.
 
-// Which kind of attempt failed: each is repeated at its own pace.
+// Which kind of attempt failed: each has its own retry schedule.
 enum class attempt { step, hooks, clearing };
 BOOST_DESCRIBE_ENUM(attempt, step, hooks, clearing)
 
@@ -95,11 +95,11 @@ struct created {
     generation made;
     reason why = reason::absent;
 };
-struct submitting {  // a POST is about to leave: from here on its user may exist
+struct submitting {  // a POST is about to be sent: from now on its user may exist
     std::string generation;
     std::string instance_id;
 };
-struct not_sent {  // no byte of it left: what the record said before counts again
+struct not_sent {  // no byte of it was sent: the previous record applies again
     std::string generation;
     std::optional<instant> submitted_at;
     bool answered = false;
@@ -107,7 +107,7 @@ struct not_sent {  // no byte of it left: what the record said before counts aga
 struct unanswered {
     std::string generation;
 };
-struct refused {  // the answer says for certain that nothing was created
+struct refused {  // the answer proves that nothing was created
     std::string generation;
     std::string why;
 };
@@ -119,11 +119,11 @@ struct adopted {  // found on the platform by marker and key
     std::string generation;
     std::string remote_id;
 };
-struct misnamed {  // the user that its id names is not ours: the right one is looked for again
+struct misnamed {  // the user with that id is not ours: search for the right one again
     std::string generation;
     std::string remote_id;
 };
-struct not_ours {  // carries our marker, but another key: never used, never deleted
+struct not_ours {  // carries our marker but another key: never used, never deleted
     std::string generation;
     std::string remote_id;
 };
@@ -135,7 +135,7 @@ struct quarantined {
     std::string generation;
     std::string why;
 };
-struct expiration_seen {  // the platform ends it at another time than it said before
+struct expiration_seen {  // the platform reports another expiration date than before
     std::string generation;
     instant expiration_date;
 };
@@ -143,14 +143,14 @@ struct verified {
     std::string generation;
     verification by = verification::broker;
 };
-struct published {  // in use; or, for the generation in use, its files restored
+struct published {  // now in use; or, if already in use, its files were restored
     std::string generation;
     std::vector<published_file> files;
     std::string rendered;
-    bool hooks = false;  // there are some to run
+    bool hooks = false;  // there are hooks to run
     std::string why;
 };
-struct moved {  // the old output directory holds nothing of ours any more
+struct moved {  // the old output directory holds no files of ours any more
     std::string directory;
 };
 struct deployed {
@@ -163,10 +163,10 @@ struct abandoned {
     std::string generation;
     std::string why;
 };
-struct discarded {  // it was never sent
+struct discarded {  // never sent
     std::string generation;
 };
-struct missing {  // the platform does not have its user any more
+struct missing {  // its user is gone from the platform
     std::string generation;
     std::string why;
 };
@@ -180,14 +180,14 @@ struct surplus_deleted {
 struct retired {
     std::string generation;
 };
-struct removed {  // deleted because the user is not wanted any more
+struct removed {  // deleted because the user is no longer wanted
     std::string generation;
 };
 
 // ---- the user
 struct unwanted {};
 struct wanted_again {};
-struct entry_changed {  // of what still holds once the file does not name the user
+struct entry_changed {  // settings that still apply once the configuration does not name the user
     duration retire_after;
     std::vector<hook> hooks;
 };
@@ -195,7 +195,7 @@ struct failed {
     attempt of = attempt::step;
     failure what;
     std::string wanted;                   // fingerprint of the entry, empty when there is none
-    std::optional<instant> next_attempt;  // sooner than the back-off says: a person waits
+    std::optional<instant> next_attempt;  // sooner than the back-off: a person waits
 };
 struct recovered {  // failures that are over
     bool step = false;
@@ -208,7 +208,7 @@ struct blocked {
 };
 struct unblocked {};
 
-// ---- what a person asked for
+// ---- requests by a person
 struct rotation_requested {
     bool retire_now = false;
 };
@@ -217,7 +217,7 @@ struct rolled_back {
 };
 struct hooks_requested {};
 struct retry_requested {};
-struct imported {  // made by hand, and ours from now on; it takes the place of what is on its way
+struct imported {  // created by hand, managed from now on; replaces a generation that is under way
     generation made;
 };
 
@@ -233,24 +233,24 @@ using user_event =
                  event::rotation_requested, event::rolled_back, event::hooks_requested,
                  event::retry_requested, event::imported>;
 
-// The record after the event. An event of a generation that the record does not have changes nothing.
+// The record after the event. An event about a generation that is not in the record changes nothing.
 stored_user apply(stored_user, const user_event&, instant now);
 
-// True for what counts only once it is stored: an intent, or a failure that is over. Everything else has
-// happened, and is kept in memory even if the disk refuses it.
+// True when an event counts only once it is stored: an intent, or a failure that is over. All others have
+// already happened and are kept in memory even if the disk rejects them.
 bool must_be_stored(const user_event&) noexcept;
 
 // ---- exposures
 
 namespace event {
 
-struct onboarding {};  // a POST of an instance is about to leave
+struct onboarding {};  // a POST that creates an instance is about to be sent
 struct onboarding_not_sent {};
 struct instance_found {
     std::string id;
 };
 struct instance_forgotten {};
-struct group_fields_accepted {  // a POST with these names of the members was accepted
+struct group_fields_accepted {  // a POST with these field names was accepted
     group_fields fields;
 };
 struct users_listed {
@@ -258,7 +258,7 @@ struct users_listed {
 };
 struct exposure_failed {
     failure what;
-    std::string of;  // what the failure is remembered of: the observation, or the address
+    std::string of;  // what failed: the observation, or the address
 };
 struct retry_exposure {};
 struct exposure_recovered {};
@@ -278,17 +278,17 @@ bool must_be_stored(const exposure_event&) noexcept;
 enum class actor { schedule, person };
 BOOST_DESCRIBE_ENUM(actor, schedule, person)
 
-// Who is behind what happens: the schedule, or a person with a local account.
+// Who caused an event: the schedule, or a person with a local account.
 struct origin {
     policy::actor actor = policy::actor::schedule;
-    std::string by;  // empty: not known
+    std::string by;  // empty: unknown
 
     bool operator==(const origin&) const = default;
 };
 inline const origin by_schedule;
 
-// The line of an event, as the record before it shows; none for bookkeeping and for a failure that is only
-// repeated.
+// The history line of an event, seen against the record before it; nullopt for bookkeeping and for a failure
+// that merely repeats.
 std::optional<history_event> describe(const stored_user& before, const user_event&, instant now, origin = {});
 
 }  // namespace policy

@@ -131,7 +131,7 @@ bool is_ours(const facts& f, const generation& g)
 
 bool may_show_up(const facts& f, const generation& g)
 {
-    // An answered POST has no late double, and what gave its certificate is there to see.
+    // An answered POST has no late duplicate, and the user that gave the certificate is already visible.
     if (!g.submitted_at || (g.answered && (g.remote_id.empty() || g.certificate))) return false;
     const auto looked_at = f.seen ? f.seen->looked_at : f.now;
     return looked_at < *g.submitted_at + f.wanted.reconcile.settle;
@@ -179,7 +179,7 @@ duration length_of(const lead& renew_before, duration lifetime)
 duration spread_of(duration lifetime, std::string_view seed)
 {
     const auto widest = lifetime.count() * limits::spread_percent / 100;
-    // a share, so that an expiry that is seen to move moves the spread in proportion
+    // a fraction of the widest spread, so that a change of expiry scales the spread
     constexpr std::uint64_t shares = 1'000'003;
     return duration(widest * static_cast<std::int64_t>(stable_hash(seed) % shares) /
                     static_cast<std::int64_t>(shares));
@@ -199,7 +199,7 @@ rotation_time rotate_at(const certificate_facts& certificate, const lead& renew_
         due.lead_cut = true;
     }
     const auto spread = spread_of(lifetime, owner + '\0' + name.text() + '\0' + certificate.serial);
-    // A fresh certificate is never due at once, however long the lead.
+    // A fresh certificate is never due immediately, however long the lead time.
     due.at = std::max(expiry - lead_time - spread, certificate.not_before + lifetime / 100);
     return due;
 }
@@ -246,7 +246,7 @@ std::optional<std::pair<reason, std::string>> difference(const facts& f, const g
     const auto& want = *f.want;
     if (g.where.base_url != e.base_url)
         return changed(reason::name_changed, "base_url", g.where.base_url, e.base_url);
-    if (g.imported) {  // its names stay as they are until the first rotation
+    if (g.imported) {  // its names are kept until the first rotation
         if (g.where.tenant == e.tenant) return std::nullopt;
         return changed(reason::name_changed, "tenant", g.where.tenant, e.tenant);
     }
@@ -268,8 +268,8 @@ std::optional<std::pair<reason, std::string>> difference(const facts& f, const g
 
 namespace {
 
-// A certificate that `rollback` put back when it was due already is due again halfway to its end: else the
-// next pass would undo what a person just did.
+// A certificate that was already due when `rollback` restored it is due again halfway to its expiry:
+// otherwise the next pass would undo the rollback.
 bool is_due(const facts& f)
 {
     const auto at = due_at(f);

@@ -14,26 +14,26 @@
 #include <utility>
 #include <vector>
 
-// All that is known of one user at one instant, joined from the three worlds, for the checks to look at.
+// Everything known about one user at one instant, joined from configuration, platform and disk.
 
 namespace policy {
 
-// The three worlds of one plan, and where in them a name, an id or a key is found: a thousand users are
-// joined without a thousand searches. Points into the worlds, which must outlive it.
+// The inputs of one plan, indexed by name, id and key, so that joining a thousand users takes no thousand
+// searches. Points into the inputs, which must outlive it.
 struct exposure_index {
-    const desired_exposure* wanted = nullptr;  // null: the file names no such exposure
+    const desired_exposure* wanted = nullptr;  // null: the configuration has no such exposure
     std::unordered_map<std::string_view, const desired_user*> users;
     std::unordered_map<std::string_view, const remote_user*> by_id;
-    std::unordered_multimap<std::string_view, const remote_user*> by_key;  // of their marks
+    std::unordered_multimap<std::string_view, const remote_user*> by_key;  // by the key in their marker
 };
 
 class user_index {
 public:
     user_index(const desired_state&, const observed_state&, const stored_state&);
 
-    // Of an exposure that the file does not name: an empty one.
+    // An exposure that is not in the configuration has an empty index.
     const exposure_index& of(const std::string& exposure) const;
-    // What the file says of the user; null when it does not name it.
+    // The user's entry in the configuration; null when there is none.
     const desired_user* wanted(const user_name&) const;
 
     const desired_state& desired;
@@ -47,29 +47,29 @@ private:
 struct facts {
     const desired_state& wanted;
     const exposure_index& listing;
-    const desired_exposure* exposure = nullptr;  // null: the file names no such exposure
-    const desired_user* want = nullptr;          // null: the file does not name the user
+    const desired_exposure* exposure = nullptr;  // null: not in the configuration
+    const desired_user* want = nullptr;          // null: not in the configuration
     const stored_user* have = nullptr;           // null: nothing is stored
-    const observed_exposure* seen = nullptr;     // null: not looked at, or the look failed
+    const observed_exposure* seen = nullptr;     // null: not observed, or the observation failed
     const generation* current = nullptr;         // the one that `current` names
-    const generation* pending = nullptr;         // the one on its way to be it
+    const generation* pending = nullptr;         // the one under way to replace it
     std::string owner;
-    std::string instance_id;         // of the exposure, as remembered
-    std::string wanted_fingerprint;  // entry_fingerprint, empty when the file does not name the user
+    std::string instance_id;         // of the exposure, as recorded
+    std::string wanted_fingerprint;  // entry_fingerprint; empty when not in the configuration
     instant now;
     plan_options options;
-    const decommission* leaving = nullptr;  // null: this host stays
+    const decommission* leaving = nullptr;  // null: not being decommissioned
 };
 
-// A rule fired. Without an action the user waits (until `until`, or for a person when blocked).
+// A rule that applies. Without an action the user waits: until `until`, or for a person when blocked.
 struct finding {
     reason why = reason::healthy;
     std::string sentence;
     std::optional<policy::action> act;
     std::optional<instant> until;
     bool blocked = false;
-    bool polls = false;   // waits for the platform: look again soon
-    bool frozen = false;  // of a guard: nothing at all may change, not even on this host
+    bool polls = false;   // waits for the platform: poll soon
+    bool frozen = false;  // set by a guard: nothing may change, not even on this host
 
     bool open() const { return why == reason::healthy; }
 };
@@ -78,64 +78,64 @@ facts join(const user_index&, const user_name&, instant now, plan_options);
 
 user_name name_of(const facts&);
 
-// The remote users of ours that carry this generation's key, the winner first: READY before IN PROGRESS, then
+// Our remote users that carry this generation's key, the one to keep first: READY before IN PROGRESS, then
 // the older creation date, then the smaller id (failure-modes S6).
 std::vector<const remote_user*> users_with_key(const facts&, const generation&);
 
-// The remote user of this generation as the list shows it; null when it does not.
+// This generation's remote user as listed; null when the list does not have it.
 const remote_user* listed(const facts&, const generation&);
 
-// True when the user carries the marker of this generation, or what the platform left of it when it cut the
-// description off; or when it is the one that was imported with --retire.
+// True when the user carries this generation's marker, or what is left of it where the platform truncated the
+// description, or when it was imported with --retire.
 bool carries_marker(const remote_user&, const std::string& owner, const user_name&, const generation&);
 
-// True when a user that has no certificate may still get one, which shows whose it is. One that never had one
-// serves nobody.
+// True when a user without a certificate may still get one, which will show whose key it has.
+// A user that never gets one is of no use to anyone.
 bool may_get_certificate(const remote_user&, const generation&, instant now);
 
-// True when the remote user of this generation is ours to delete: it carries our owner's mark (or what the
-// platform left of it), was imported with --retire, or is certainly gone. Any other user without a mark is
-// nobody's to delete (contract section 3).
+// True when this generation's remote user is ours to delete: it carries our owner's marker (or what the
+// platform left of it), was imported with --retire, or is certainly gone. Any other user without a marker
+// must not be deleted (contract section 3).
 bool is_ours(const facts&, const generation&);
 
-// True when what a POST of this generation made may not be shown yet: it was sent a short while ago, and its
-// user has not been seen, or may have a double.
+// True when a user created by this generation's POST may not be listed yet: the POST was sent recently, and
+// its user has not been seen or may have a duplicate.
 bool may_show_up(const facts&, const generation&);
 
-// A generation that was in use once, or is of no use any more: everything but current and pending.
+// A generation that was in use, or is of no use any more: every one but current and pending.
 bool is_left_over(const facts&, const generation&) noexcept;
 
-// How a rule says what it found. For the rules alone.
+// How a rule reports its finding. For the rules only.
 finding act(const facts&, action_kind, reason, std::string sentence, const generation* = nullptr);
 finding wait(reason, std::string sentence, std::optional<instant> until);
 
 // Waits for a person.
 finding block(reason, std::string sentence);
 
-// --- Why a user needs a new certificate.
+// --- Why a user needs a new certificate
 
-// When a certificate is due (contract section 2). Derived, never drawn: the same inputs give the same
-// instant.
+// When a certificate is due (contract section 2).
+// Deterministic, not random: the same inputs always give the same instant.
 struct rotation_time {
     instant at;             // rotate_at = expiry - renew_before - spread
-    bool lead_cut = false;  // renew_before was not smaller than the lifetime: a third of it counts instead
+    bool lead_cut = false;  // renew_before was not smaller than the lifetime: a third of it is used instead
 };
 
 rotation_time rotate_at(const certificate_facts&, const lead& renew_before, const std::string& owner,
                         const user_name&);
 
-// A new generation of this key (SHA-256 of its public key, hex), as the file wants it now.
+// A new generation of this key (SHA-256 of its public key, hex), as the configuration currently defines it.
 generation describe_generation(const std::string& fingerprint, const desired_exposure&, const desired_user&,
                                const std::string& instance, const std::string& owner, instant now);
 
-// What the configuration changed since this generation was made, from what to what. It names the user.
+// The setting that changed since this generation was created, with both values. The user must be configured.
 std::optional<std::pair<reason, std::string>> difference(const facts&, const generation&);
 
-// Why the certificate in use (or none) is not enough, with the sentence; nullopt: it is. The file names the
-// user.
+// Why a new certificate is needed, as a sentence; nullopt when the one in use will do.
+// The user must be in the configuration.
 std::optional<std::pair<reason, std::string>> need(const facts&);
 
-// When the certificate in use is due; nullopt without one, or when nobody wants it.
+// When the certificate in use is due; nullopt without one, or when the user is no longer wanted.
 std::optional<instant> due_at(const facts&);
 
 }  // namespace policy

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <type_traits>
 
-// Short fingerprints of values: equality over time and even spreading, not secrecy.
+// Short fingerprints of values, for comparison over time and for even spreading, not for secrecy.
 
 namespace policy {
 
@@ -21,10 +21,10 @@ std::uint64_t stable_hash(std::string_view) noexcept;
 // The hash as 16 hex digits.
 std::string stable_fingerprint(std::string_view);
 
-// Of everything in the configuration that the life of this user depends on: a change skips a back-off.
+// Covers every setting that this user depends on: a change skips the back-off.
 std::string entry_fingerprint(const desired_exposure&, const desired_user&);
 
-// Of everything in the entry that the file's content and place depend on.
+// Covers every setting that the file's content and location depend on.
 std::string entry_fingerprint(const desired_credential&);
 
 namespace detail {
@@ -58,9 +58,9 @@ concept maybe = requires(const T& value)
 
 }  // namespace detail
 
-// Appends a value so that no two values read the same: each text is led by its length, each list by its size,
-// each member by its name. All members count but those in `left_out`: a member that is forgotten in the
-// description of its struct, or whose type is unknown here, does not compile.
+// Appends a value unambiguously: each text is preceded by its length, each list by its size, each member by
+// its name. All members count except those in `left_out`: a member missing from its struct's description, or
+// of a type unknown here, does not compile.
 template <auto... left_out, class T>
 void append_canonical(std::string& text, const T& value)
 {

@@ -15,16 +15,16 @@ namespace policy {
 namespace {
 
 constexpr duration assumed_lifetime = std::chrono::days(365);
-constexpr int most_passes = 20'000;  // of one user: certificates of minutes have no useful forecast of years
+constexpr int most_passes = 20'000;  // per user: a forecast of years is useless with certificates of minutes
 constexpr std::size_t fingerprint_digits = 64;
-constexpr int passes_at_one_time = 100;  // many more than the steps of a rotation
+constexpr int passes_at_one_time = 100;  // many more than a rotation has steps
 
 duration lifetime_of(const certificate_facts& c)
 {
     return std::max(c.expiry() - c.not_before, duration(1));
 }
 
-// As long as the last certificate of the user, or of another one, was issued for.
+// The lifetime of the user's last certificate, or of another user's.
 duration expected_lifetime(const stored_state& stored, const user_name& name)
 {
     std::optional<duration> found;
@@ -34,7 +34,7 @@ duration expected_lifetime(const stored_state& stored, const user_name& name)
     return found.value_or(assumed_lifetime);
 }
 
-// The platform as the records know it, which answers every request at once.
+// The platform as recorded, answering every request at once.
 class virtual_platform {
 public:
     virtual_platform(const desired_state& desired, const stored_state& stored)
@@ -63,7 +63,7 @@ public:
     void add_user(const user_name& name, const generation& g, const std::string& owner)
     {
         const auto seen = state_.exposures.find(name.exposure);
-        if (seen == state_.exposures.end()) return;  // not in the configuration: nothing is looked at
+        if (seen == state_.exposures.end()) return;  // not in the configuration: not observed
         seen->second.users.push_back({.id = g.remote_id,
                                       .name = g.sent.common_name,
                                       .status = remote_status::ready,
@@ -85,7 +85,7 @@ public:
     }
 
 private:
-    // An instance that nobody has seen yet is there, unless it is the agent's to create.
+    // Assumes that a known instance, or one that the agent may not create, exists.
     void add(const desired_exposure& exposure, const stored_state& stored)
     {
         state_.exposures[exposure.name];
@@ -102,7 +102,7 @@ private:
     observed_state state_;
 };
 
-// Plans, does what is planned, and goes on at the time at which the plan would change.
+// Plans, performs the plan and continues at the instant when the plan would change.
 class forecaster {
 public:
     forecaster(desired_state desired, stored_state stored, duration lifetime, instant until)
@@ -116,7 +116,7 @@ public:
 
     std::vector<forecast_entry> run(instant now)
     {
-        desired_.reconcile.interval = until_ - now + duration(1);  // nothing but time changes a plan here
+        desired_.reconcile.interval = until_ - now + duration(1);  // only time changes a plan here
         int here = 0;
         for (int passes = 0; now <= until_ && passes < most_passes; ++passes) {
             const auto planned = plan(desired_, platform_.look(now), stored_, now);
@@ -164,7 +164,7 @@ private:
         record = apply(std::move(record), what, now);
     }
 
-    // What the platform, the broker, the disk and the hooks answer when all goes well.
+    // The events that follow when platform, broker, disk and hooks all succeed.
     void perform(const action& a, instant now)
     {
         switch (a.kind) {
@@ -224,7 +224,7 @@ private:
         return g ? g->remote_id : "";
     }
 
-    // A key that is the same in every forecast: calendars recognize what they have seen before.
+    // The same key in every forecast, so that calendars recognize known entries.
     void issue(const action& a, instant now)
     {
         const auto* in = exposure(a.name.exposure);
@@ -299,7 +299,7 @@ private:
         }
     }
 
-    // A certificate in use that ends before anything replaces it.
+    // A certificate in use that expires before it is replaced.
     void note_expired(const plan_result& planned, instant now, instant next)
     {
         for (const auto& view : planned.users) {
@@ -340,8 +340,8 @@ bool by_time(const forecast_entry& a, const forecast_entry& b)
 
 }  // namespace
 
-// Wanted users do not affect each other, and each is looked at by itself: a year of a thousand users would
-// else be planned a thousand times as often. The others share max_deletes.
+// Wanted users do not affect each other, so each is forecast separately: otherwise a year of a thousand users
+// would be planned a thousand times as often. The others share max_deletes.
 forecast_result forecast(const desired_state& desired, const stored_state& stored, instant from,
                          instant until)
 {

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-// The coming time: plan and apply run forward on a virtual clock, against a platform that does what it is
-// asked and hooks that pass.
+// Forecast: plan and apply run forward on a virtual clock, against a platform that grants every request
+// and hooks that always succeed.
 
 namespace policy {
 
@@ -18,7 +18,7 @@ BOOST_DESCRIBE_ENUM(forecast_action, create, rotate, retire, remove, refresh, lo
 
 struct forecast_entry {
     instant at;
-    user_name name;  // both empty: the login of this host
+    user_name name;  // both parts empty: the login of this host
     forecast_action action = forecast_action::rotate;
     std::string reason;    // a stable word
     std::string sentence;  // for people
@@ -26,10 +26,10 @@ struct forecast_entry {
     bool operator==(const forecast_entry&) const = default;
 };
 
-// One user at the beginning: a row of a picture.
+// One user at the start of the forecast: a row of the chart.
 struct forecast_user {
     user_name name;
-    bool served = false;  // a certificate that has not expired is in use
+    bool served = false;  // an unexpired certificate is in use
 
     bool operator==(const forecast_user&) const = default;
 };
@@ -38,20 +38,20 @@ struct forecast_result {
     instant from;
     instant until;
     std::vector<forecast_user> users;
-    std::vector<forecast_entry> entries;  // by time
+    std::vector<forecast_entry> entries;  // sorted by time
 };
 
-// The longest time that a forecast looks ahead.
+// The longest period that can be forecast.
 inline constexpr duration longest_forecast = std::chrono::days(3653);
 
-// What the users' records make necessary until then. A platform that has never issued a certificate for this
-// host is taken to issue them for a year.
+// Everything due between from and until, derived from the users' records. A platform that has never issued a
+// certificate to this host is assumed to issue them for one year.
 forecast_result forecast(const desired_state&, const stored_state&, instant from, instant until);
 
-// Adds what becomes of the login, or whatever else comes from elsewhere, in its place by time.
+// Inserts entries from elsewhere, such as the login's, in order of time.
 void add(forecast_result&, std::vector<forecast_entry>);
 
-// Leaves only what is about these users, and about the login.
+// Keeps only the entries about these users and about the login.
 void keep_only(forecast_result&, const std::set<user_name>&);
 
 }  // namespace policy

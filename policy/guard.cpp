@@ -33,8 +33,8 @@ bool lives_at(const generation& g, const desired_exposure& exposure)
     return g.where.base_url == exposure.base_url && g.where.tenant == exposure.tenant;
 }
 
-// The instance that its record names; else (the record was lost, or the file meant another tenant for a
-// while) one that its users were made in and that is not shown. Empty: none was ever known.
+// The recorded instance; else (record lost, or another tenant configured for a while) one that its users
+// were created in and that is not shown. Empty: no instance was ever known.
 std::string known_instance(const desired_exposure& exposure, const observed_exposure& seen,
                            const stored_exposure& kept, const stored_state& stored)
 {
@@ -111,7 +111,7 @@ finding instance_guard(const desired_exposure& exposure, const observed_exposure
     return {};
 }
 
-// Two or more of its users, and more than half of them, gone at once (contract section 3).
+// At least two of its users, and more than half of them, disappeared at once (contract section 3).
 bool users_vanished(const desired_exposure& exposure, const observed_exposure& seen,
                     const stored_state& stored)
 {
@@ -128,7 +128,7 @@ bool users_vanished(const desired_exposure& exposure, const observed_exposure& s
     return missing >= 2 && missing * 2 > known;
 }
 
-// What is remembered of the exposure, as long as the file means the same place.
+// The exposure's record, if the configuration still means the same place.
 stored_exposure record_of(const desired_exposure& exposure, const stored_state& stored)
 {
     const auto kept = stored.exposures.find(exposure.name);
@@ -166,7 +166,7 @@ finding clock_wrong(duration skew)
     return g;
 }
 
-// Each platform has a clock of its own: a wrong one stops its own exposures alone.
+// Each platform has its own clock: a wrong one stops only its own exposures.
 std::optional<finding> clock_guard(const std::string& base_url, const observed_state& observed)
 {
     const auto known = observed.clock_ahead.find(base_url);
@@ -181,7 +181,7 @@ std::optional<finding> guard_of(const stored_user& user, const observed_state& o
 {
     if (auto guard = clone_guard(stored)) return guard;
     const auto& clocks = observed.clock_ahead;
-    // a platform that has not answered yet: this clock is wrong when every other one says so
+    // a platform that has not answered yet: our clock is wrong if all others say so
     const bool all_wrong = !clocks.empty() && std::ranges::all_of(clocks, [](const auto& clock) {
         return is_wrong(clock.second);
     });

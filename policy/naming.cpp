@@ -12,7 +12,7 @@ bool is_hex(std::string_view text)
     return std::ranges::all_of(text, [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); });
 }
 
-// Takes "key=value" off the front of text, up to the next blank.
+// Consumes "key=value" from the front of text, up to the next blank.
 std::optional<std::string> take(std::string_view& text, std::string_view key)
 {
     if (!text.starts_with(key) || text.size() <= key.size() || text[key.size()] != '=') return std::nullopt;

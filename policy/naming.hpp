@@ -8,11 +8,11 @@
 #include <string>
 #include <string_view>
 
-// Names that leave this host: common name, description and the marker in it (contract section 3).
+// Names that are sent to the platform: common name, description and its marker (contract section 3).
 
 namespace policy {
 
-// exposure/user: how people and markers name a desired user.
+// exposure/user: how people and markers refer to a desired user.
 struct user_name {
     std::string exposure;
     std::string user;
@@ -22,7 +22,7 @@ struct user_name {
 };
 BOOST_DESCRIBE_STRUCT(user_name, (), (exposure, user))
 
-// "logs", "health" or "lifecycle": leads common names and topics.
+// "logs", "health" or "lifecycle": the prefix of common names and topics.
 const char* prefix_of(variant) noexcept;
 
 // The generation of a key: the first 8 hex digits of the SHA-256 of its SubjectPublicKeyInfo.
@@ -32,7 +32,7 @@ bool is_generation_id(std::string_view) noexcept;
 // <prefix>-<tenant>-<user>-<generation>
 std::string common_name(variant, std::string_view tenant, std::string_view user, std::string_view generation);
 
-// The agent's own mark in a user's description: who made it, for which user, with which key.
+// The agent's marker in a user's description: who created it, for which user, with which key.
 struct marker {
     std::string owner;
     user_name name;
@@ -44,23 +44,23 @@ struct marker {
 std::string marker_key(std::string_view fingerprint);
 std::string marker_text(const marker&);
 
-// The configured text, a blank, then the marker; the marker alone when there is no text.
+// The configured text, a blank and the marker; the marker alone when there is no text.
 std::string describe(std::string_view text, const marker&);
 
-// The last complete marker in a description, wherever it stands.
+// The last complete marker in a description, at any position.
 std::optional<marker> find_marker(std::string_view description);
 
-// True when `shown` is the front of what we sent and still holds a part of our marker: the platform cut it
-// off.
+// True when `shown` is a prefix of what we sent and still contains part of our marker:
+// the platform truncated it.
 bool is_cut_off(std::string_view shown, std::string_view sent);
 
-// "1 user", "2 users", "0 users": the one place where a number meets its noun.
+// "1 user", "2 users", "0 users".
 inline std::string count(std::size_t number, const std::string& noun)
 {
     return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
-// The sentence led by whom it is about, unless it names them already.
+// The sentence, prefixed with `whom: ` unless it already contains that name.
 inline std::string about(const std::string& whom, const std::string& sentence)
 {
     return sentence.find(whom) == std::string::npos ? whom + ": " + sentence : sentence;

@@ -12,9 +12,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr duration patience = 1h;  // with what may pass by itself
+constexpr duration patience = 1h;  // before reporting what may resolve itself
 
-// A case as it is now; without a `since` it counts from the first look that sees it.
+// A case as observed now; without a `since` it starts when it is first seen.
 struct seen_case {
     notify_case what;
     std::string subject;
@@ -29,7 +29,7 @@ std::string command(const std::string& verb, const std::string& name = "")
     return "exposure-agent " + verb + (name.empty() ? "" : " " + name);
 }
 
-// What the login's own case says; what an exposure remembers of it may be older.
+// Covered by the login's own case; an exposure's record may be older.
 bool is_of_login(std::string_view reason, const login_facts& login)
 {
     if (reason == word_of(errc::login_required) || reason == word_of(errc::client_refused)) return true;

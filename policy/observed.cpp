@@ -13,14 +13,14 @@ bool lives_here(const generation& g, const desired_exposure& exposure)
     return g.where.base_url == exposure.base_url && g.where.tenant == exposure.tenant;
 }
 
-// Only the list tells what the platform has of this generation: its id is not known, or its user was gone and
-// may be back.
+// Only the list shows what the platform has for this generation:
+// its id is unknown, or its user was gone and may be back.
 bool must_be_found(const generation& g)
 {
     return g.remote_id.empty() || g.missing_since;
 }
 
-// A second user of one POST shows up within the settle time, if at all.
+// A duplicate user from one POST appears within the settle time, if at all.
 bool may_have_a_double(const generation& g, duration settle, instant listed_at, instant now)
 {
     if (!g.submitted_at) return false;
@@ -66,7 +66,7 @@ inquiry inquiry_of(const desired_state& desired, const desired_exposure& exposur
     const auto found = stored.exposures.find(exposure.name);
     const auto kept = found == stored.exposures.end() ? stored_exposure() : found->second;
     inquiry asked{.instance = known_instance(kept, exposure)};
-    // from the future: the clock was set back
+    // in the future: the clock was set back
     const bool never = !kept.listed_at || *kept.listed_at > now;
     const auto overdue = [&] { return next_list_after(stored.owner, exposure.name, *kept.listed_at) <= now; };
     const auto its_turn = [&] {  // twice the interval: a pass may take longer than usual

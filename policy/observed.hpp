@@ -11,11 +11,11 @@
 #include <string>
 #include <vector>
 
-// What the platform has, as one look at every exposure found it (platform-api sections 2.3 and 2.4).
+// What the platform has, as observed once per exposure (platform-api sections 2.3 and 2.4).
 
 namespace policy {
 
-// failed: the word says so (FAILED, ERROR). Any other unknown word counts as in progress.
+// failed: FAILED or ERROR. Any other unknown status counts as in progress.
 enum class remote_status { ready, in_progress, failed };
 
 struct remote_instance {
@@ -24,7 +24,7 @@ struct remote_instance {
     remote_status status = remote_status::in_progress;
     std::string status_text;  // as sent
     std::optional<business_group> group;
-    group_fields fields = group_fields::auto_;  // the names under which it shows the group; auto_: not seen
+    group_fields fields = group_fields::auto_;  // field names under which it shows the group; auto_: not seen
 
     bool operator==(const remote_instance&) const = default;
 };
@@ -40,25 +40,25 @@ struct remote_user {
     std::string created_by;
     std::optional<instant> creation_date;
     std::optional<instant> expiration_date;
-    bool expiration_unreadable = false;  // it was there, but in no spelling that we know
+    bool expiration_unreadable = false;  // present, but in no spelling that we know
     std::string description;
     std::optional<marker> mark;
 
     bool operator==(const remote_user&) const = default;
 };
 
-// One exposure as it answered. A failure leaves the rest empty and says nothing about absence.
+// One exposure as observed. After a failure the rest is empty and says nothing about absence.
 struct observed_exposure {
     instant looked_at;                        // when it was asked
-    std::optional<failure> error;             // the look failed: nothing of this exposure is known
+    std::optional<failure> error;             // the observation failed: nothing is known about this exposure
     std::vector<remote_instance> instances;   // zero or one; more is an incident
     std::vector<remote_user> users;           // of the one instance
-    std::set<std::string> confirmed_missing;  // known ids that the list lacks and whose single read says 404
-    std::set<std::string> inconsistent;       // known ids that the list has and whose single read says 404
-    bool listed = true;    // false: known users were read by id, and nothing else was asked
-    bool cut_off = false;  // signs of paging: the list lacks users
+    std::set<std::string> confirmed_missing;  // known ids not in the list that answer 404 when read by id
+    std::set<std::string> inconsistent;       // known ids in the list that answer 404 when read by id
+    bool listed = true;    // false: only known users were read, by id
+    bool cut_off = false;  // signs of paging: the list is incomplete
 
-    // A user that is not shown is not there.
+    // True when a user that is not shown does not exist.
     bool is_complete() const noexcept { return listed && !cut_off; }
 
     bool operator==(const observed_exposure&) const = default;
@@ -70,49 +70,49 @@ struct observed_state {
 };
 
 // --- What a pass asks the platform (contract sections 9 and 10): its own users by id, or the list of all
-// users of the tenant. A pass in which nothing must be found or confirmed costs what is ours, not what the
-// tenant has.
+// users of the tenant. A pass that has nothing to find or confirm costs in proportion to our users, not to
+// those of the tenant.
 
 struct inquiry {
-    std::string instance = {};          // the known one; empty: none
-    std::vector<std::string> ids = {};  // of our users that the platform should have
-    bool list = true;                   // by id is not enough
-    bool due = false;                   // it was not fetched lately: when it is, is worth keeping
-    bool others = false;                // of the list, users of other owners are wanted as well
+    std::string instance = {};          // the known instance; empty: none
+    std::vector<std::string> ids = {};  // our users that should exist on the platform
+    bool list = true;                   // reading by id is not enough
+    bool due = false;                   // the list is overdue: record when it is fetched
+    bool others = false;                // the list must include other owners' users
 };
 
-// The list is needed where no instance is known, with more than limits::read_by_id users, once a day, while
-// the outcome of a POST is open, once its late double would show, after a deletion that failed, and when a
-// user is to be removed.
-// interval: of passes that repeat; a list that is overdue then waits for its turn within
-// limits::list_catch_up, so that hosts that come back at once do not fetch it at once. None: now or never.
+// The list is needed when no instance is known, with more than limits::read_by_id users, once a day, while
+// the outcome of a POST is unknown, once its late duplicate would be listed, after a failed deletion, and
+// when a user is to be removed.
+// interval: between repeated passes; an overdue list then waits for its slot within limits::list_catch_up, so
+// that hosts that come back together do not all fetch it at once. nullopt: a single pass, no waiting.
 inquiry inquiry_of(const desired_state&, const desired_exposure&, const stored_state&, instant now,
                    std::optional<duration> interval = std::nullopt);
 
-// The first instant after this one of a schedule whose phase the owner and the exposure decide: a fleet
-// spreads by itself, also after all its hosts came back at once. Schedules whose periods divide each other
+// The next slot after this instant, with a phase derived from owner and exposure: this spreads a
+// fleet even after all its hosts came back together. Slots of periods that divide each other
 // coincide.
 instant next_turn(const std::string& owner, const std::string& exposure, duration period, instant after);
 
-// When the list is due again after it was fetched: once in 24 h.
+// When the list is next due after a fetch: once in 24 h.
 instant next_list_after(const std::string& owner, const std::string& exposure, instant fetched);
 
-// --- Whether the unit that a hook restarts or reloads can hold the certificate that was replaced.
-// systemctl's exit code does not say: `try-restart` returns 0 for a unit that failed, and for one that dies
-// right after its start.
+// --- Whether the unit that a hook restarts or reloads may still hold the replaced certificate. systemctl's
+// exit code does not tell: `try-restart` returns 0 for a failed unit, and for one that dies right after its
+// start.
 
-// What `systemctl show` says of a unit, as it is printed; all empty: nothing is known.
+// A unit's state as printed by `systemctl show`; all empty: unknown.
 struct unit_facts {
     std::string active_state;   // active, reloading, inactive, failed, activating, deactivating
     std::string sub_state;      // e.g. running, auto-restart
-    std::string result;         // why it failed, e.g. exit-code
-    std::string invocation_id;  // another with every start
+    std::string result;         // why it failed, for example exit-code
+    std::string invocation_id;  // changes with every start
 
     bool operator==(const unit_facts&) const = default;
 };
 
-// What is wrong with the unit after its hook, as the end of a sentence; none: it was started after the switch
-// (or reloaded, which is its own affair), or is not running and reads the certificate when it is started.
+// What is wrong with the unit after its hook, as the end of a sentence; nullopt: it was started after the
+// switch or reloaded (its own responsibility), or is not running and reads the certificate when started.
 std::optional<std::string> not_served(const unit_facts& before, const unit_facts& after, bool restarted);
 
 }  // namespace policy

@@ -53,7 +53,7 @@ private:
         collect_unmanaged(exposure);
     }
 
-    // Users of exposures that the file does not name any more: their records say where they live.
+    // Users whose exposure was removed from the configuration: their records say where they live.
     void plan_removed_exposures()
     {
         for (const auto& [name, user] : stored_.users)
@@ -83,7 +83,7 @@ private:
         }
         result_.waits_for_platform |= step.polls && guard.open() && sets_pace(name.exposure);
         wake(name.exposure, view.next_at);
-        // hooks wait beside the user's next step, which they never hold up
+        // hooks wait alongside the user's next step and never delay it
         if (f.have) wake(name.exposure, not_before(f.have->deploy_failure, f.wanted_fingerprint, now_));
         auto extras = clearing_up(f);
         view.clears = !extras.empty();
@@ -99,7 +99,7 @@ private:
         result_.users.push_back(std::move(view));
     }
 
-    // What the guard lets through is done now; what it stops is shown with the guard's reason.
+    // Performs what the guard permits; what it stops is reported with the guard's reason.
     void admit(action& act, const finding& guard, decision& view)
     {
         const bool stopped = guard.frozen || (needs_platform(act.kind) && !guard.open()) ||
@@ -115,7 +115,7 @@ private:
         view.next_at = std::nullopt;
     }
 
-    // What time alone will bring.
+    // Schedules what time alone will change.
     void wait_for(const facts& f, const finding& step, decision& view)
     {
         if (step.why == reason::backing_off) {
@@ -179,8 +179,8 @@ private:
         }
     }
 
-    // Users that the file stopped naming: more than max_deletes at once is taken for a mistake in the file,
-    // and none is deleted. Routine retirements are paced to the same number a pass.
+    // Users removed from the configuration: more than max_deletes at once are taken for a mistake, and none
+    // is deleted. Routine retirements are limited to the same number per pass.
     void limit_deletes()
     {
         const auto most = static_cast<std::size_t>(desired_.reconcile.max_deletes);

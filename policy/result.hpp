@@ -9,44 +9,44 @@
 #include <optional>
 #include <string>
 
-// Expected failures are values: a code for programs, a sentence for people, and what may be tried again.
+// Expected failures are values: a code for programs, a sentence for people, and when to retry.
 
 namespace policy {
 
 // word_of gives the stable word for logs, JSON and metrics.
 enum class errc {
-    // the request never left this host: repeating it is safe, whatever it was
+    // the request never left this host: safe to repeat, whatever it was
     not_resolved,   // DNS
     not_connected,  // TCP, proxy
-    untrusted,      // TLS: unknown CA, other host, expired, revoked
-    // the request may have been processed: only the platform can say
-    no_answer,   // closed, timed out or cut off after the first byte was sent
-    bad_answer,  // a complete answer that is not what the reference shows (HTML, broken JSON, too large)
-    // the platform said no
-    unauthorized,  // 401 after the one refresh
+    untrusted,      // TLS: unknown CA, host name mismatch, expired, revoked
+    // the request may have been processed: only the platform knows
+    no_answer,   // closed, timed out or truncated after the first byte was sent
+    bad_answer,  // a complete answer that does not follow the reference (HTML, broken JSON, too large)
+    // the platform refused
+    unauthorized,  // 401 again after the one refresh
     forbidden,     // 403
     not_found,     // 404
-    refused,       // 400, 409, 422 and other 4xx: the request itself is at fault
+    refused,       // 400, 409, 422 and other 4xx: the request itself is wrong
     throttled,     // 429
     unavailable,   // 5xx
     // login
     login_required,  // no token, or the refresh token was refused (invalid_grant)
     client_refused,  // the token endpoint refused the OAuth client (invalid_client)
-    token_source,    // the external source of the access token gave none
+    token_source,    // the external token source returned no access token
     // this host
-    disk,  // errno while reading or writing
+    disk,  // errno on read or write
     disk_full,
-    foreign_file,  // a link or a file that is not ours stands in the way
+    foreign_file,  // a symbolic link or a file that is not ours is in its place
     busy,          // another agent holds the state directory
     config,        // the configuration is wrong
     usage,         // the command line is wrong
-    crypto,        // OpenSSL refused
+    crypto,        // rejected by OpenSSL
     unusable_certificate,
     hook_failed,
-    probe_refused,      // the broker refused the certificate
-    probe_unreachable,  // the broker could not be asked
+    probe_refused,      // the broker rejected the certificate
+    probe_unreachable,  // the broker could not be reached
     timed_out,          // our own limit, nothing sent
-    stopping,           // we were told to stop; never logged as an error
+    stopping,           // told to stop; never logged as an error
     internal,
 };
 BOOST_DESCRIBE_ENUM(errc, not_resolved, not_connected, untrusted, no_answer, bad_answer, unauthorized,
@@ -55,10 +55,10 @@ BOOST_DESCRIBE_ENUM(errc, not_resolved, not_connected, untrusted, no_answer, bad
                     unusable_certificate, hook_failed, probe_refused, probe_unreachable, timed_out, stopping,
                     internal)
 
-// When the same thing may be tried again.
+// When a failed operation may be retried.
 enum class retry {
-    later,         // by itself, with back-off
-    after_change,  // once the configuration (or the world) has changed; slow retries only
+    later,         // automatically, with back-off
+    after_change,  // once the configuration (or the environment) has changed; slow retries only
     never,         // a person has to act
 };
 BOOST_DESCRIBE_ENUM(retry, later, after_change, never)
@@ -72,13 +72,13 @@ struct failure {
     bool operator==(const failure&) const = default;
 };
 
-// True when the request certainly had no effect because no byte of it left this host.
+// True when the request had no effect because no byte of it left this host.
 bool never_sent(const failure&) noexcept;
 
-// True for what failed on this host alone: nothing that the platform or the broker could mend.
+// True for failures of this host alone, which neither the platform nor the broker can fix.
 bool is_local(errc) noexcept;
 
-// The same failure, its sentence led by "what: ".
+// The same failure, with "what: " before its sentence.
 failure with_context(std::string what, failure);
 
 // result<T>::value() of a failure is a bug in the caller: throws std::logic_error.
@@ -91,7 +91,7 @@ using result = boost::system::result<T, failure>;
 
 namespace policy::exit_code {
 
-// --- Exit codes (contract section 4); those from 64 on are of sysexits.h.
+// --- Exit codes (contract section 4); 64 and above follow sysexits.h
 
 inline constexpr int done = 0;
 inline constexpr int failed = 1;
@@ -102,7 +102,7 @@ inline constexpr int busy = 75;
 inline constexpr int login = 77;
 inline constexpr int configuration = 78;
 
-// That of a verb which ended with this failure.
+// The exit code of a command that ended with this failure.
 int of(errc) noexcept;
 
 }  // namespace policy::exit_code

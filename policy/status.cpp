@@ -11,7 +11,7 @@
 namespace policy {
 namespace {
 
-// What failed before the file stopped naming the user is no matter of its removal.
+// Failures from before the user was removed from the configuration do not matter for its deletion.
 void judge_failures(user_status& s, const stored_user& have)
 {
     for (const auto* memory : {&have.failure, &have.deploy_failure, &have.clear_failure}) {
@@ -31,7 +31,7 @@ deploy_state deploy_of(const facts& f)
     return f.have->deploy_failure ? deploy_state::failed : deploy_state::pending;
 }
 
-// A user that was made for another owner is never deleted: no deletion is promised.
+// A user created for another owner is never deleted, so its deletion is not announced.
 bool is_of_another_owner(const facts& f, const generation& g)
 {
     const auto mark = find_marker(g.sent.description);
@@ -67,7 +67,7 @@ bool waits_for_person(const std::optional<failure_memory>& memory)
     return memory && memory->kind != retry::later;
 }
 
-// From the most to the least pressing.
+// Most pressing first.
 void judge_state(user_status& s, const facts& f, const stored_exposure* exposure)
 {
     const auto* have = f.have;

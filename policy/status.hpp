@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-// Where a user stands, from the disk alone: what `status`, metrics and alerts show (contract section 4).
+// The state of each user, from the disk alone, for `status`, metrics and alerts (contract section 4).
 
 namespace policy {
 
@@ -32,10 +32,10 @@ struct user_status {
     user_name name;
     user_state state = user_state::absent;
     std::string reason;                   // a stable word
-    std::string sentence;                 // for people, with the remedy where there is one
-    bool attention = false;               // somebody should look
-    std::string directory;                // of its files; empty: none is known
-    const generation* current = nullptr;  // into the stored user
+    std::string sentence;                 // for people, with the remedy if there is one
+    bool attention = false;               // a person should look at it
+    std::string directory;                // where its files are; empty: unknown
+    const generation* current = nullptr;  // points into the stored user
     const generation* pending = nullptr;
     std::optional<instant> rotate_at;
     deploy_state deploy = deploy_state::none;
@@ -45,11 +45,11 @@ struct user_status {
     std::optional<instant> next_attempt;
 };
 
-// Every user that the file names, then those that it does not name any more. Points into `stored`.
+// All configured users, then stored ones that are no longer configured. Points into `stored`.
 std::vector<user_status> statuses(const desired_state&, const stored_state& stored, instant now);
 
-// Users whose certificate in use was made for another owner. With the new one they are created again, and the
-// old ones stay on the platform, because they carry another owner's marker.
+// Users whose certificate in use was created for another owner. The new owner creates them again, and the old
+// ones stay on the platform because they carry the other owner's marker.
 struct owner_change {
     std::string before;
     std::string after;

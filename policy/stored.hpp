@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-// What the disk holds: the private store's records as values. The described members are what is stored; the
-// others are facts of the last observation.
+// The records of the private store as values. Only described members are stored;
+// the others are facts from the last observation.
 
 namespace policy {
 
-// Where a remote user lives: enough to delete it when its exposure is no longer in the file.
+// Where a remote user lives: enough to delete it after its exposure was removed from the configuration.
 struct place {
     std::string base_url;
     policy::variant variant = policy::variant::log;
@@ -28,7 +28,7 @@ struct place {
 };
 BOOST_DESCRIBE_STRUCT(place, (), (base_url, variant, tenant, instance_id))
 
-// Everything that is sent in the POST of one generation, fixed before the first byte leaves.
+// The content of a generation's POST, fixed before the first byte is sent.
 struct submission {
     std::string common_name;
     std::string description;  // with marker
@@ -46,7 +46,7 @@ struct certificate_facts {
     std::string fingerprint;  // SHA-256 of the DER, hex
     instant not_before;
     instant not_after;
-    std::optional<instant> expiration_date;  // as the platform says
+    std::optional<instant> expiration_date;  // as reported by the platform
 
     // The earlier of notAfter and expirationDate counts (contract section 3).
     instant expiry() const
@@ -58,35 +58,35 @@ struct certificate_facts {
 };
 BOOST_DESCRIBE_STRUCT(certificate_facts, (), (serial, fingerprint, not_before, not_after, expiration_date))
 
-// What has accepted a certificate: nothing yet, our own checks, the broker.
+// Who has accepted a certificate: nobody yet, our own checks, the broker.
 enum class verification { none, local, broker };
 BOOST_DESCRIBE_ENUM(verification, none, local, broker)
 
-// One key with all that became of it. Steps are instants: unset means not yet.
+// One key and everything that became of it. Steps are instants: unset means not yet.
 struct generation {
     std::string id;           // 8 hex digits
     std::string fingerprint;  // SHA-256 of the public key, hex
     place where;
     submission sent;
     instant created_at;
-    std::optional<instant> submitted_at;  // intent: written before the POST that may have left since
-    bool answered = false;                // that POST was answered for certain: with an id, or refused
+    std::optional<instant> submitted_at;  // intent: recorded before a POST, which may have been sent since
+    bool answered = false;                // the outcome of that POST is certain: an id, or a refusal
     std::string remote_id;                // empty until known
-    std::optional<instant> accepted_at;   // its id is known since
+    std::optional<instant> accepted_at;   // when its id became known
     std::optional<certificate_facts> certificate;
     std::optional<instant> collected_at;
     verification verified = verification::none;
     std::optional<instant> verified_at;
     std::optional<instant> published_at;
     std::optional<instant> deployed_at;
-    std::optional<instant> missing_since;  // the platform does not have its user any more
-    std::string quarantine;                // why its certificate is never used; empty: it is fine
+    std::optional<instant> missing_since;  // its user is gone from the platform
+    std::string quarantine;                // why its certificate must never be used; empty: usable
     std::vector<std::string>
-        not_ours;             // users that carry its marker, or that an answer named, without its key
-    bool abandoned = false;   // never became READY in time; a successor was made
-    bool imported = false;    // made by hand: its user carries no marker of ours
+        not_ours;             // users without its key that carry its marker or were named in an answer
+    bool abandoned = false;   // never became READY in time, or is not wanted; never used
+    bool imported = false;    // created by hand: its user carries no marker of ours
     bool kept = false;        // imported without --retire: its user is never deleted
-    bool key_on_disk = true;  // fact of the look, never stored
+    bool key_on_disk = true;  // observed, never stored
 
     bool operator==(const generation&) const = default;
 };
@@ -95,7 +95,7 @@ BOOST_DESCRIBE_STRUCT(generation, (),
                        accepted_at, certificate, collected_at, verified, verified_at, published_at,
                        deployed_at, missing_since, quarantine, not_ours, abandoned, imported, kept))
 
-// What the published directory held when it was last written: stat facts, so that a look costs no reading.
+// A published file as it was last written. Stat facts, so that a check need not read the file.
 struct published_file {
     std::string name;
     std::uint64_t inode = 0;
@@ -105,13 +105,13 @@ struct published_file {
     unsigned uid = 0;
     unsigned gid = 0;
     std::string
-        digest;  // of a file that is never the same twice: which content, for which inputs; else empty
+        digest;  // for a file that is never written the same twice: of its content and inputs; else empty
 
     bool operator==(const published_file&) const = default;
 };
 BOOST_DESCRIBE_STRUCT(published_file, (), (name, inode, mtime_ns, size, mode, uid, gid, digest))
 
-// What went wrong lately with one user or exposure, and when the next attempt is due.
+// The recent failures of one user or exposure, and when the next attempt is due.
 struct failure_memory {
     int count = 0;
     errc code = errc::internal;
@@ -119,15 +119,15 @@ struct failure_memory {
     std::string sentence;
     instant last;
     std::optional<instant> next_attempt;
-    std::string wanted;  // fingerprint of the entry that failed: a changed entry acts at once
+    std::string wanted;  // fingerprint of the failed entry: an edited one is tried at once
 
     bool operator==(const failure_memory&) const = default;
 };
 BOOST_DESCRIBE_STRUCT(failure_memory, (), (count, code, kind, sentence, last, next_attempt, wanted))
 
-// A decision of the last pass that waits for a person, so that `status` can show it without asking anybody.
+// A decision of the last pass that waits for a person, stored so that `status` can show it offline.
 struct verdict {
-    std::string reason;    // stable word, see reason.hpp
+    std::string reason;    // stable word, see policy::reason
     std::string sentence;  // with the remedy
     instant since;
 
@@ -141,9 +141,9 @@ enum class output_condition {
     damaged,
     missing,
     foreign
-};  // changed: the file wants other files
+};  // changed: the configuration wants other files
 
-// The last entry of the user in the file: what still holds once the file no longer names it.
+// The user's last entry in the configuration: the settings that still apply after it was removed.
 struct last_entry {
     duration retire_after = std::chrono::hours(24);
     std::string directory;
@@ -156,27 +156,27 @@ struct stored_user {
     user_name name;
     last_entry entry;
     std::vector<generation> generations;  // oldest first
-    std::string current;                  // generation that `current` names; empty: none published
-    std::string previous;                 // generation kept for the way back
-    std::vector<published_file> files;    // of the current generation
-    std::string rendered;                 // fingerprint of the output rule that the files were made from
+    std::string current;                  // the published generation (the `current` link); empty: none
+    std::string previous;                 // the generation that `rollback` returns to
+    std::vector<published_file> files;    // files of the current generation
+    std::string rendered;                 // fingerprint of the output rule that produced the files
     std::vector<instant>
-        creations;  // of generations, within the budget's window; a person's `rotate` clears it
-    std::optional<instant> unwanted_since;   // the file does not name it since
-    std::optional<instant> rotate_asked_at;  // `rotate` was said and no generation made since
-    bool retire_now = false;                 // with --retire-now: the predecessor need not wait
-    std::string held;           // generation put back by `rollback`: no pass undoes it before it is due
-    std::string deploy_reason;  // EXPOSURE_REASON of the hooks that are pending
+        creations;  // times of new generations within the budget's window; cleared by `rotate`
+    std::optional<instant> unwanted_since;   // when it was removed from the configuration
+    std::optional<instant> rotate_asked_at;  // when `rotate` was requested; reset by a new generation
+    bool retire_now = false;                 // --retire-now: delete the predecessor without waiting
+    std::string held;           // generation restored by `rollback`: kept until it is due
+    std::string deploy_reason;  // EXPOSURE_REASON of the pending hooks
     std::optional<failure_memory> failure;         // of a step towards a new certificate
     std::optional<failure_memory> deploy_failure;  // of the hooks
-    std::optional<failure_memory> clear_failure;  // of retiring what was replaced: no reason to stop the rest
+    std::optional<failure_memory> clear_failure;  // of deleting replaced users: does not stop other steps
     std::optional<verdict> blocked;
 
-    // Facts of the look itself, never stored: the published directory and the keys as they are now.
+    // Observed, never stored: the published directory and the keys as they are now.
     output_condition output = output_condition::missing;
     std::string output_detail;
-    // Why its record cannot be read, with the remedy; empty: it can. Nothing else here is true then (but the
-    // name), and nothing may be done: what the platform has of this user is not ours to judge without it.
+    // Why its record is unreadable, with the remedy; empty: readable. If set, only the name is valid and
+    // nothing may be done: without the record we cannot tell what the platform has of this user.
     std::string unreadable;
 
     const generation* find(const std::string& id) const;
@@ -188,33 +188,33 @@ BOOST_DESCRIBE_STRUCT(stored_user, (),
                        unwanted_since, rotate_asked_at, retire_now, held, deploy_reason, failure,
                        deploy_failure, clear_failure, blocked))
 
-// True when a generation ended without ever being of use.
+// True when a generation ended without ever being used.
 bool is_dead(const generation&) noexcept;
 
-// The newest generation that was never in use and still may be; null: none is on its way.
+// The newest generation that was never in use but still may be; null when none is under way.
 const generation* find_pending(const stored_user&);
 
 struct stored_exposure {
     std::string name;
-    place where;                              // with the instance that was seen
+    place where;                              // with the id of the observed instance
     std::optional<instant> onboarding_since;  // intent: written before the POST of an instance
-    policy::group_fields group_fields = policy::group_fields::auto_;  // that a POST was accepted with
+    policy::group_fields group_fields = policy::group_fields::auto_;  // field names of the last accepted POST
     std::optional<instant> listed_at;                                 // when its users were last listed
     std::optional<failure_memory> failure;
     std::optional<verdict> blocked;
 
-    std::string unreadable;  // fact of the look, never stored: as in stored_user
+    std::string unreadable;  // observed, never stored: as in stored_user
 
     bool operator==(const stored_exposure&) const = default;
 };
 BOOST_DESCRIBE_STRUCT(stored_exposure, (),
                       (name, where, onboarding_since, group_fields, listed_at, failure, blocked))
 
-// This host leaves (`decommission`): nothing is created or rotated any more, and its users go.
+// This host is being decommissioned: nothing is created or rotated any more, and its users are deleted.
 struct decommission {
     instant since;
     bool at_once = false;                // without waiting for retire_after
-    std::optional<instant> finished_at;  // nothing is left
+    std::optional<instant> finished_at;  // when nothing was left to do
 
     bool operator==(const decommission&) const = default;
 };
@@ -223,20 +223,20 @@ BOOST_DESCRIBE_STRUCT(decommission, (), (since, at_once, finished_at))
 struct stored_state {
     std::string owner;
     std::optional<decommission> leaving;
-    bool cloned = false;  // the directory was copied from another machine and `takeover` was not said
+    bool cloned = false;  // the directory was copied from another machine and `takeover` has not been run
     std::map<user_name, stored_user> users;
     std::map<std::string, stored_exposure> exposures;
 };
 
-// One line of the history: what happened to a user, when, and by whom.
+// A line of the history: what happened to a user, when, and who caused it.
 struct history_event {
     instant at;
     user_name name;
-    std::string generation;  // empty: of none
+    std::string generation;  // empty: none
     std::string event;       // a stable word
     std::string detail;
-    bool person = false;  // a person asked for it; else the schedule
-    std::string by;       // the local account of that person
+    bool person = false;  // requested by a person; else scheduled
+    std::string by;       // that person's local account
 
     bool operator==(const history_event&) const = default;
 };

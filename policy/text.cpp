@@ -24,7 +24,7 @@ bool is_loopback_v4(std::string_view host)
     return host.empty();
 }
 
-// ::1, however its zeros are written (RFC 4291 section 2.2).
+// ::1, with any spelling of its zeros (RFC 4291 section 2.2).
 bool is_loopback_v6(std::string_view host)
 {
     const auto last = host.rfind(':');

@@ -7,7 +7,7 @@
 namespace policy {
 namespace {
 
-constexpr std::size_t longest_guess = 40;  // words longer than this are not guessed at
+constexpr std::size_t longest_guess = 40;  // longer words get no suggestion
 
 std::size_t distance(const std::string& a, const std::string& b)
 {

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-// The words of a described enum, derived from its enumerators: one that is a C++ keyword has an underscore at
-// its end
-// (`auto_` is "auto"), and an enum whose words have hyphens says so in word_separator.
+// The words of a described enum, derived from its enumerators. An enumerator that would be a C++ keyword has
+// a trailing underscore (`auto_` is "auto"); an enum whose words contain hyphens specializes word_separator.
+// All at compile time.
 
 namespace policy {
 
@@ -55,7 +55,7 @@ using enumerators = boost::mp11::mp_rename<boost::describe::describe_enumerators
 
 }  // namespace detail
 
-// Every word of E, in the order of its enumerators.
+// All words of E, in the order of its enumerators.
 template <class E>
 inline constexpr auto words_of = detail::words<E>(detail::enumerators<E>{});
 
@@ -78,8 +78,8 @@ constexpr std::optional<E> from_word(std::string_view text) noexcept
     return std::nullopt;
 }
 
-// The word of `known` that is most like `text`, or "" when none is near (edit distance, at most a third of
-// it): for "did you mean".
+// The word in `known` closest to `text`, for "did you mean";
+// "" when none is within an edit distance of a third of its length.
 std::string nearest(const std::string& text, const std::vector<std::string>& known);
 
 }  // namespace policy
