@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The main job from beginning to end, against the bundled platform, on this machine alone. Installs what is missing,
+# The main job from start to finish against the bundled platform, on this machine only. Installs what is missing,
 # builds, works in a temporary directory, and leaves nothing behind but the build.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -15,7 +15,7 @@ if [ ! -e build/CMakeCache.txt ]; then
 fi
 cmake --build build -j "$(nproc)" --target exposure-agent exposure-agent-probe platform-simulator
 
-exec 2>&1  # what is said, in its order
+exec 2>&1  # keep all output in order
 PATH=$PWD/build:$PATH
 demo=$(mktemp -d "${TMPDIR:-/tmp}/exposure-agent-demo-XXXXXX")
 simulator=

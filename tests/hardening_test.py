@@ -1,4 +1,4 @@
-"""The programs of a Release build are hardened as a distribution's packages are, by what readelf says of them."""
+"""The programs of a Release build are hardened like a distribution's packages, according to readelf."""
 
 import pathlib
 import platform
@@ -51,8 +51,8 @@ class hardening(unittest.TestCase):
             self.assertIn("__stack_chk_fail", symbols)
             self.assertRegex(symbols, r"__\w+_chk\b")
 
-    # The whole program is marked only where every library that is linked into it is; what our own code has are the
-    # landing pads of indirect branches.
+    # The program as a whole is marked only if every library linked into it is; our own code has the landing pads for
+    # indirect branches.
     @unittest.skipUnless(platform.machine() == "x86_64", "CET is of x86-64")
     def test_indirect_branches_have_landing_pads(self):
         for program, functions in (("exposure-agent", 5000), ("exposure-agent-probe", 50)):

@@ -1,6 +1,6 @@
-"""The shape of the source tree: who may include whom, and the habits that a reader relies on.
+"""The layering of the source tree: which directory may include which, and other conventions that readers rely on.
 
-A lower room never includes a higher one. That it does not link either is CMake's part; headers are this test's.
+A lower room never includes a higher one. CMake checks that for linking; this test checks it for headers.
 """
 
 import pathlib
@@ -17,7 +17,7 @@ TOP_LEVEL = {
     ".ci", ".clang-format", ".clang-tidy", ".gitignore",
 }
 
-# Each room, and what it may include beside itself.
+# Each room, and what it may include besides itself.
 IO = {"policy", "crypto", "agent/io"}
 ROOMS = {
     "policy": set(),
@@ -32,9 +32,9 @@ ROOMS = {
 }
 ROOMS["agent/cli"] = ROOMS["agent/service"] | {"agent/service"}
 ROOMS["agent"] = {"agent/cli"}  # main.cpp
-ROOMS["tests/simulator"] = set()  # follows the platform's reference, not our client
+ROOMS["tests/simulator"] = set()  # follows the reference of the platform, not our client
 
-# Libraries that belong to some rooms alone, by the beginning of the header's name.
+# Libraries restricted to certain rooms, by prefix of the header name.
 LIBRARIES = {
     "yaml-cpp/": {"config"},
     "openssl/": {"crypto", "agent/io", "tests/simulator"},
@@ -43,19 +43,19 @@ LIBRARIES = {
     "systemd/": {"agent/io"},
     "sqlite3": {"agent/disk"},
 }
-# Boost that does no I/O, which is all that the rooms of values and functions may use; policy has nothing but it and
-# the standard library.
+# The parts of Boost without I/O, all that the pure rooms may use; policy has only these and the standard
+# library.
 PURE_BOOST = ("boost/describe", "boost/mp11", "boost/pfr", "boost/system/", "boost/json", "boost/url")
 PURE = {"policy", "config", "crypto"}
 
-AWAITABLE_OR = "agent/io/async"  # the one place that combines awaitables with ||
+AWAITABLE_OR = "agent/io/async"  # the only place that combines awaitables with ||
 
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def sources(root):
-    """(room, path relative to the root, text) of every source."""
+    """Yields (room, path relative to the root, text) for every source file."""
     for room in ROOMS:
         for path in sorted((root / room).glob("*.[ch]pp")):
             yield room, path.relative_to(root), path.read_text(encoding="utf-8")
@@ -82,7 +82,7 @@ def include_mistake(root, room, path, quoted, header):
 
 
 def mistakes(root):
-    """A line for everything that is not as it should be."""
+    """Yields a line for each violation."""
     for room, path, text in sources(root):
         for bracket, header in INCLUDE.findall(text):
             mistake = include_mistake(root, room, path, bracket == '"', header)
@@ -98,7 +98,7 @@ def mistakes(root):
 
 
 def top_level(root):
-    """Names at the top, without what is built there and, in a clone, what git does not track."""
+    """Names at the top level, without build output and, in a clone, files not tracked by git."""
     tracked = subprocess.run(["git", "-C", root, "ls-files"], capture_output=True, text=True, check=False)
     if tracked.returncode == 0 and tracked.stdout:
         return {line.split("/")[0] for line in tracked.stdout.splitlines()}

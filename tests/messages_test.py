@@ -1,6 +1,6 @@
-"""Every sentence of the program in one list, held against the form that contract section 8 wants.
+"""Collects every message of the program and checks it against the style of contract section 8.
 
-With --list the sentences are printed, for somebody who reads them aloud.
+With --list, prints the messages for review.
 """
 
 import pathlib
@@ -10,7 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-# Rooms whose sentences have been rewritten; the others follow room by room.
+# Rooms whose messages have been rewritten; the others follow one by one.
 ROOMS = ("agent/cli",)
 NOT_YET = ("agent/cli/catalog.cpp",)
 
@@ -35,7 +35,7 @@ FORBIDDEN = {
 
 
 def literals(text):
-    """The string literals of a C++ source; neighbours are one, as for the compiler."""
+    """The string literals of a C++ source; adjacent ones are joined, as the compiler does."""
     text = re.sub(r'R"shell\(.*?\)shell"', '""', text, flags=re.S)
     text = re.sub(r"(?m)^\s*#include.*$|//[^\n\"]*$", "", text)
     quoted = r'"(?:[^"\\\n]|\\.)*"'
@@ -44,7 +44,7 @@ def literals(text):
 
 
 def sentences(room):
-    """What has a blank in it is for people; words alone are for programs."""
+    """Literals that contain a space are for people; single words are for programs."""
     for path in sorted((ROOT / room).rglob("*.cpp")):
         if str(path.relative_to(ROOT)) in NOT_YET and "--list" not in sys.argv:
             continue
@@ -65,7 +65,7 @@ class Messages(unittest.TestCase):
         self.assertGreater(seen, 200)
 
     def test_counts_agree_with_their_nouns(self):
-        """A number meets its noun in policy::count alone."""
+        """Only policy::count combines a number with its noun."""
         for room in ROOMS:
             for path in sorted((ROOT / room).rglob("*.cpp")):
                 with self.subTest(path=str(path)):

@@ -1,7 +1,7 @@
-# The packages that this project wants, in one place. Sourced by run.sh and demo.sh.
-# An entry a|b is satisfied by any of its packages; the first one is installed.
+# The packages that this project needs, in one place. Sourced by run.sh and demo.sh.
+# An entry a|b is satisfied by either package; the first one gets installed.
 
-# What tells the two distributions apart is the version in the names of Boost's packages.
+# The two distributions differ in the version that is part of Boost's package names.
 distribution() {
     # shellcheck source=/dev/null
     (source /etc/os-release 2>/dev/null && echo "${ID:-unknown} ${VERSION_ID:-}") || echo unknown
@@ -21,25 +21,25 @@ build_packages=(
 demo_packages=(python3 openssl curl)
 test_packages=("libboost-test$boost-dev" python3 openssl)
 
-# Without these, the tests that need them are skipped, by name and with the reason.
+# Tests that need these are skipped without them, by name and with the reason.
 peer_packages=(
     man-db mandoc           # the manuals
     prometheus              # promtool: alert rules and dashboard
-    python3-jsonschema python3-yaml  # the configuration's JSON Schema
+    python3-jsonschema python3-yaml  # JSON Schema of the configuration
     lintian                 # the Debian package
-    debootstrap             # ... its life in a clean root
+    debootstrap             # ... its lifecycle in a clean root
     systemd systemd-container  # ... and under a real systemd
     tinyproxy-bin strace
-    chromium                # the status page in a browser
-    python3-icalendar       # the forecast's calendar
+    chromium                # status page in a browser
+    python3-icalendar       # calendar of the forecast
     etcd-server etcd-client  # one login for many hosts
-    openssh-server openssh-client 'kubernetes-client|kubectl'  # ... and the recipes for it
+    openssh-server openssh-client 'kubernetes-client|kubectl'  # ... and its recipes
 )
 identity_packages=(
     'default-jdk-headless|openjdk-17-jdk-headless' maven nodejs
     'nginx-light|nginx-core|nginx' haproxy apache2 squid caddy
 )
-command -v npm >/dev/null || identity_packages+=(npm)  # some packages of nodejs bring it along
+command -v npm >/dev/null || identity_packages+=(npm)  # some nodejs packages include npm
 python3 -m pip --version >/dev/null 2>&1 || identity_packages+=(python3-pip)
 kafka_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven kcat)
 
@@ -55,7 +55,7 @@ apt_get() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@"
 }
 
-# A service that comes with a test tool neither starts now nor at the next boot.
+# Services that come with test tools are neither started now nor enabled at boot.
 apt_install() {
     local policy=/usr/sbin/policy-rc.d status=0 ours= package
     if [ ! -e $policy ]; then
@@ -92,8 +92,8 @@ missing_of() {
     done
 }
 
-# install_packages REQUIRED... -- OPTIONAL...: installs what is missing and nothing else. Fails when a required
-# package cannot be installed; says which optional ones could not.
+# install_packages REQUIRED... -- OPTIONAL...: installs only what is missing. Fails if a required package cannot
+# be installed; reports optional ones that could not.
 install_packages() {
     local required=() optional=() package entry list=required refused=()
     for entry; do

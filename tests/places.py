@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
-"""Runs finished tests of build/ again in the places where people run them, each of which allows less than a whole machine.
+"""Runs the tests of build/ again in environments that restrict them in different ways.
 
-    tests/places.py [--tests REGEX] [--all] [PLACE...]     default: every place
+    tests/places.py [--tests REGEX] [--all] [PLACE...]     default: all places
 
-    chroot      root, whose root directory is no mount point
+    chroot      root, in a root directory that is not a mount point
     container   root with the capabilities of an ordinary container (no CAP_SYS_ADMIN, no ptrace)
     user        an ordinary user, without sudo
-    busy        root, beside two busy loops for each processor
+    busy        root, next to two busy loops per CPU
 
-What a place cannot do has to be skipped by name; nothing may fail. By default those tests run that depend on the place;
---all runs every test. Needs root and mount namespaces, and leaves the tree as it is.
+A test must skip by name what a place does not allow; nothing may fail. By default only tests that depend on the place
+run; --all runs all tests. Needs root and mount namespaces, and leaves the tree unchanged.
 """
 
 import argparse
@@ -23,7 +23,7 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-# what these use differs from place to place: mounts, namespaces, ptrace, users, package tools, time
+# these use what differs between places: mounts, namespaces, ptrace, users, package tools, time
 DEPENDING = ("agent-tests|e2e-check|e2e-disk|e2e-forecast|e2e-hooks|e2e-import|e2e-init|e2e-page|hardening|units|manuals"
              "|monitoring|package|layering")
 TIMING = "agent-tests|e2e-daemon|e2e-disk|e2e-page|e2e-notify|soak"
@@ -33,7 +33,7 @@ USER = 65534
 
 
 def own_tree(directory, owner):
-    """A shell line that lays a copy over the tree, which ends with the mount namespace."""
+    """Shell command that mounts a copy over the tree until the mount namespace ends."""
     copy = directory / "tree"
     left_out = "--exclude=./.git --exclude='./build-*' --exclude='./build/root-*'"
     return (f"mkdir {copy} && tar -C {ROOT} {left_out} -cf - . | tar -C {copy} -xf - && "
@@ -68,20 +68,20 @@ def as_it_is(_directory, command):
     return f"exec sh -c '{command}'"
 
 
-# place -> how a command gets there, whose the tree is, the tests, busy loops for each processor
+# place -> function that enters it, owner of the tree, tests, busy loops per CPU
 PLACES = {"chroot": (in_chroot, 0, DEPENDING, 0), "container": (in_container, 0, DEPENDING, 0),
           "user": (as_user, USER, DEPENDING, 0), "busy": (as_it_is, 0, TIMING, 2)}
 
 
 def closed_directory():
-    """A directory above the tree, or above what ctest runs there, that an ordinary user cannot enter."""
+    """The first directory above the tree or above Python that an ordinary user cannot enter."""
     interpreter = re.search(r"^_?Python3_EXECUTABLE:\w+=(.*)$", (ROOT / "build/CMakeCache.txt").read_text(), re.M)
     above = [*ROOT.parents, *(pathlib.Path(interpreter[1]).parents if interpreter else [])]
     return next((each for each in above if not each.stat().st_mode & 0o001), None)
 
 
 def run_place(place, tests):
-    """True when nothing failed. Prints ctest's summary and what was skipped."""
+    """Returns whether nothing failed. Prints ctest's summary and the skipped tests."""
     enter, owner, _, loops = PLACES[place]
     if owner and (closed := closed_directory()):
         print(f"{place}: not tried: other users may not enter {closed}", flush=True)

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs every test. A second run does only what has changed.
+# Installs what is missing, builds, and runs all tests. A second run repeats only what has changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tests/packages.sh
@@ -52,7 +52,7 @@ if [ -n "$install" ]; then
     install_packages "${build_packages[@]}" "${test_packages[@]}" -- "${peers[@]}"
 fi
 
-# Another clone of the same sources finds what this one compiled.
+# Let another clone of the same sources reuse what this one has compiled.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
 # configure DIRECTORY SETTING...
@@ -69,7 +69,7 @@ configure() {
     cmake -S . -B "$directory" "${ours[@]}" "${settings[@]}" "$@" --log-level=WARNING
 }
 
-# run_tests DIRECTORY CTEST-OPTION...: remembers a failure, so that everything is run.
+# run_tests DIRECTORY CTEST-OPTION...: records a failure and goes on, so that everything runs.
 failed=
 tested=()
 run_tests() {
@@ -88,7 +88,7 @@ run_tests build
 if [ -n "$sanitizers" ]; then
     configure build-sanitize -DCMAKE_BUILD_TYPE=Debug '-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1' -DSANITIZE=ON -DCRASH_POINTS=ON
     cmake --build build-sanitize -j "$jobs"
-    # what surrounds the program has nothing to sanitize
+    # sanitizers add nothing to the tests of units, manuals and packages
     run_tests build-sanitize --label-exclude host
 fi
 

@@ -1,4 +1,4 @@
-"""Lists the tests that ctest skipped in these build directories, and the parts that tests skipped, with the reasons."""
+"""Lists the tests skipped by ctest in the given build directories, and the skipped parts of tests, with reasons."""
 
 import pathlib
 import re
@@ -10,7 +10,7 @@ WHOLE = re.compile(r"^(?:skipped: ?)(?P<reason>.*)$", re.MULTILINE)
 
 
 def skipped(case):
-    """Texts, one for every reason that this test case tells."""
+    """The reasons that this test case reports."""
     output = (case.findtext("system-out") or "").replace("\\n", " ")
     parts = [f"{match['test']}: {match['reason']}" for match in PART.finditer(output)]
     if case.find("skipped") is None:

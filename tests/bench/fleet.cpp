@@ -19,10 +19,10 @@
 #include <thread>
 #include <vector>
 
-// What a fleet asks of the platform in two years of virtual time: every host has the schedule of the shipped
-// program (turns, daily lists, rotation dates, back-off, spread at the start, heartbeat of the login). A
-// host's answers do not depend on the others, so that hosts are played one after the other.
-// tests/bench/fleet.py shows what comes out.
+// The load of a fleet on the platform during two years of virtual time: every host follows the schedule of
+// the shipped program (turns, daily lists, rotation dates, backoff, spread at start, login heartbeat). No
+// host's responses depend on other hosts, so the hosts are simulated one after another.
+// tests/bench/fleet.py prints the results.
 
 namespace {
 
@@ -41,22 +41,22 @@ constexpr int hosts_of_a_tenant = 3'333;  // about 10,000 users
 constexpr int polls_until_ready = 4;
 constexpr duration poll_interval = 5s;
 
-// Bytes as HTTP counts them, both ways (tests/e2e/test_fleet.py measures a pass of two users: 6,210).
+// HTTP bytes in both directions (tests/e2e/test_fleet.py measures a pass of two users: 6,210).
 constexpr std::uint32_t bytes_of_read = 2'070;
 constexpr std::uint32_t bytes_of_refusal = 700;
 constexpr std::uint32_t bytes_of_post = 4'000;
 constexpr std::uint32_t bytes_of_listed_user = 360;
 
-// What happens to all at once.
+// Events that affect all hosts at once.
 constexpr instant outage = epoch + std::chrono::days(200);
 constexpr instant outage_ends = outage + 24h;
 constexpr instant power_cut = epoch + std::chrono::days(300) + 2h;
 constexpr instant power_is_back = power_cut + 6h;
 constexpr instant token_revoked =
-    epoch + std::chrono::days(500);  // of a keeper, until the second one publishes
+    epoch + std::chrono::days(500);  // of one keeper, until the second one publishes
 constexpr instant token_replaced = token_revoked + 1h;
 
-// Looked at by the second.
+// A period recorded with a resolution of one second.
 struct window {
     const char* name;
     instant from;
@@ -83,7 +83,7 @@ struct totals {
     duration shortest_left = duration::max();
 };
 
-// One worker's share of the hosts.
+// The hosts of one worker thread.
 class fleet {
 public:
     fleet()
@@ -106,11 +106,11 @@ public:
     }
 
     std::vector<counts> seen;
-    std::vector<std::uint64_t> days;  // requests of each day
+    std::vector<std::uint64_t> days;  // requests per day
     totals all;
 };
 
-// Between the windows, quiet days are counted and not played.
+// Outside the windows, quiet days are counted without being simulated.
 bool has_watched(instant from, duration length)
 {
     return std::ranges::any_of(windows, [&](const window& w) {
@@ -123,7 +123,7 @@ public:
     host(int number, fleet& f) : fleet_(f), number_(number)
     {
         stored_.owner = "host-" + std::to_string(number);
-        // not the product's hash: what is drawn of the same one for two purposes is not independent
+        // not the product's hash: two values derived from the same hash would not be independent
         std::mt19937_64 drawn(static_cast<std::uint64_t>(number));
         clock_error_ = duration(static_cast<std::int64_t>(drawn() % 600) - 300);
         first_start_ = epoch + duration(static_cast<std::int64_t>(drawn() % 3600));
@@ -144,7 +144,7 @@ public:
                 const service::status_view nothing_due;
                 now = power_is_back + std::chrono::duration_cast<duration>(
                                           service::start_delay(nothing_due, "machine" + stored_.owner));
-                now += duration(number_ % 60);  // the power comes back rack by rack
+                now += duration(number_ % 60);  // power returns rack by rack
             }
             now = pass(now);
         }
@@ -158,12 +158,12 @@ private:
     static bool is_up(instant at) { return at < outage || at >= outage_ends; }
     static bool is_allowed(instant at) { return at < token_revoked || at >= token_replaced; }
 
-    // Everything that a pass asks and does; when the next one is due.
+    // Performs one pass; returns when the next one is due.
     instant pass(instant now)
     {
         auto& kept = stored_.exposures["logs"];
         if (!is_up(now) || !is_allowed(now)) {
-            // refused, and asked again with what the token's source gives
+            // refused, then retried with a token read again from its source
             fleet_.count(now, is_up(now) ? 2 : 1, bytes_of_refusal);
             const policy::failure failed{
                 .code = is_up(now) ? policy::errc::unauthorized : policy::errc::unavailable,
@@ -198,7 +198,7 @@ private:
         return skip_quiet(next(now, wake), wake, requests, bytes);
     }
 
-    // Issues what is due and deletes what was replaced; when this user changes the plan next.
+    // Issues what is due and deletes what was replaced; returns when this user next needs a change.
     instant look_after(const policy::desired_user& wanted, instant now)
     {
         const policy::user_name name{"logs", wanted.name};
@@ -254,7 +254,7 @@ private:
         return now + std::max<duration>(std::chrono::ceil<duration>(wait), 1s);
     }
 
-    // Whole days of passes that do nothing, where nobody looks at the seconds.
+    // Skips whole days of idle passes outside the windows.
     instant skip_quiet(instant now, instant wake, std::uint32_t requests, std::uint64_t bytes)
     {
         while (now < epoch + years && !has_watched(now, 24h) && local(now) + 24h < wake &&
@@ -298,7 +298,7 @@ double mean(const std::vector<T>& values)
 template <class T>
 boost::json::object summary(const std::vector<T>& values)
 {
-    // for a plot: the highest second of each of 480 parts
+    // for the plot: the maximum of each of 480 intervals
     constexpr std::size_t parts = 480;
     boost::json::array plot;
     for (std::size_t i = 0; i < parts; ++i)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""What a fleet asks of the platform in two years of virtual time: prints tables in Markdown, and draws them.
+"""The load of a fleet on the platform during two years of virtual time: prints tables in Markdown and plots them.
 
     tests/bench/fleet.py [--build build] [--hosts 100000] [--svg FILE]
 
-Runs fleet-load of a Release build: hosts of one to five users, clocks off by up to five minutes, everything onboarded
-within an hour, a platform that is down for a day, a power cut, a keeper whose login is revoked. --check is for ctest: few
-hosts, and only what holds for any number of them.
+Runs fleet-load of a Release build: hosts of one to five users, clocks off by up to five minutes, all onboarded within
+an hour, a platform outage of a day, a power cut, a keeper whose login is revoked. --check is for ctest: few hosts, and
+only assertions that hold for any number of them.
 """
 
 import argparse
@@ -26,7 +26,7 @@ STYLE = """
 
 
 def picture(found):
-    """Requests a second of every window, one below the other: the highest second of each part."""
+    """Requests per second in each window, one plot below the other: the maximum of each interval."""
     rows = []
     for place, window in enumerate(found["windows"]):
         values = window["requests"]["plot"]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The agent's peak memory under every kind of hostile answer at every operation: prints a table in Markdown.
+"""The agent's peak memory under every kind of hostile response to every operation: prints a table in Markdown.
 
     tests/bench/memory.py [--build build] [--limit MIB]
 
-Needs a Release build and GNU time. Exit status 1 when a peak is above the limit (default: 64 MiB).
+Needs a Release build and GNU time. Exits with 1 if any peak is above the limit (default: 64 MiB).
 """
 
 import argparse

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""The program's own numbers, against the bundled platform: prints a table in Markdown. Not a test, and not in ctest.
+"""Benchmarks of the program against the bundled platform: prints a table in Markdown. Not a test, and not in ctest.
 
     tests/bench/run.py [--build build] [--runs 20]
 
-Needs a Release build and a quiet machine. Times are medians of the wall clock; memory is the peak resident set.
+Needs a Release build and an otherwise idle machine. Times are medians of wall-clock time; memory is peak RSS.
 """
 
 import argparse
@@ -31,11 +31,11 @@ sys.path.insert(0, str(HERE.parent / "e2e"))
 import harness  # noqa: E402
 
 FAST = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
-TIME = shutil.which("time")  # GNU time: its child's memory is measured without ours
+TIME = shutil.which("time")  # GNU time: measures the memory of its child only, without Python's
 
 
 def median(run, runs):
-    """Median of the milliseconds that run() takes."""
+    """Median duration of run() in milliseconds."""
     taken = []
     for _ in range(runs):
         start = time.perf_counter()
@@ -45,7 +45,7 @@ def median(run, runs):
 
 
 def call(command):
-    """As little as possible around the program; a failure stops the benchmark."""
+    """Runs the program with minimal overhead; a failure aborts the benchmark."""
     with open(os.devnull, "rb+") as nothing:
         process = os.posix_spawn(command[0], command, os.environ, file_actions=[
             (os.POSIX_SPAWN_DUP2, nothing.fileno(), stream) for stream in (0, 1, 2)])
@@ -110,7 +110,7 @@ def field(process, name):
 
 
 def idle(agent, count):
-    """A daemon after its first pass: what it keeps, and how often it wakes."""
+    """A daemon after its first pass: memory, and wake-ups per minute."""
     process = agent.start("run")
     try:
         time.sleep(10)
@@ -126,7 +126,7 @@ def idle(agent, count):
 
 
 def issue(behaviour, count, key, runs, work):
-    """From an empty platform and an empty disk, login apart."""
+    """Issues all certificates on an empty platform and an empty disk, without the login."""
     taken = []
     for _ in range(runs):
         with harness.Simulator(behaviour) as simulator, harness.Agent(simulator, users=users(count, key)) as agent:

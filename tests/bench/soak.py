@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""A long run of the daemon, against the bundled platform: memory and descriptors have to stay flat.
+"""A soak test of the daemon against the bundled platform: memory and descriptors must stay flat.
 
     tests/bench/soak.py [--build build] [--hours 24] [--users 200] [--acceleration 120]
 
-`run` keeps users whose certificates live for a few hours, so that they are rotated and retired without end; the
-platform's times and the file's are divided by the acceleration: 24 hours take 12 minutes. Looks at /proc/PID, prints a
-table in Markdown, and ends with 1 when something grew after the warm-up, or did not work.
+`run` manages users whose certificates are valid for a few hours, so they are rotated and retired continuously. All
+times on the platform and in the file are divided by the acceleration: 24 hours take 12 minutes. Samples /proc/PID,
+prints a table in Markdown, and exits with 1 if something grew after the warm-up or did not work.
 """
 
 import argparse
@@ -36,23 +36,23 @@ sys.path.insert(0, str(HERE.parent / "e2e"))
 import harness  # noqa: E402
 
 TICKS = os.sysconf("SC_CLK_TCK")
-SAMPLES = 400  # of the whole run
+SAMPLES = 400  # in total
 
 
 def short(hours):
-    """A simulated time as the file and the platform want it: whole seconds of ours."""
+    """Converts simulated hours to whole real seconds, the unit of the file and the platform."""
     return max(1, round(hours * 3600 / chosen.acceleration))
 
 
 def users():
-    """Renewed at 20 % to 60 % of the lifetime: their rotations spread over the whole time."""
+    """Users renewed at 20 % to 60 % of the lifetime, so that rotations are spread over the whole run."""
     return [{"name": f"user-{n:03}", "consumer_group": f"group-{n}",
              "rotation": {"renew_before": f"{20 + n % 41}%", "retire_after": f"{short(chosen.lifetime / 6)}s"}}
             for n in range(chosen.users)]
 
 
 class Sample:
-    """What /proc says of the daemon now."""
+    """The daemon's current figures from /proc."""
 
     def __init__(self, pid):
         proc = pathlib.Path(f"/proc/{pid}")
@@ -68,7 +68,7 @@ class Sample:
 
 
 def watch(simulator, agent, daemon):
-    """Samples until the time is over."""
+    """Takes samples until the end of the run."""
     span = chosen.hours * 3600 / chosen.acceleration
     samples = []
     end = time.monotonic() + span
@@ -82,7 +82,7 @@ def watch(simulator, agent, daemon):
 
 
 def growth(values, middle):
-    """Of the last quarter over the first one."""
+    """Growth from the first quarter to the last."""
     quarter = len(values) // 4
     return middle(values[-quarter:]) - middle(values[:quarter])
 
@@ -112,17 +112,17 @@ def report(samples, counted):
     print(f"| wake-ups of all threads | {(last.wakes - first.wakes) / (60 * minutes):.0f} a second |", flush=True)
 
 
-# network.connections: so many are kept for reuse, and how many of them are open just then is chance; a leak of one a
-# rotation would be dozens
+# At most this many connections are kept for reuse (network.connections), and how many are open at a given moment
+# varies; a leak of one per rotation would add dozens.
 KEPT_CONNECTIONS = 8
 
 
 def complaints(samples, counted):
-    """What a flat, working daemon would not show."""
+    """Yields what a healthy daemon would not show."""
     memory = growth([s.memory for s in samples], statistics.median)
     if memory > chosen.growth:
         yield f"resident memory grew by {memory:.2f} MiB"
-    # between two passes only what stays open is open: the least of a while tells a leak from a busy moment
+    # between passes only long-lived descriptors are open: the minimum tells a leak from a busy moment
     descriptors = growth([s.descriptors for s in samples], min)
     if descriptors > KEPT_CONNECTIONS:
         yield f"{descriptors} descriptors more are open than before"
@@ -130,7 +130,7 @@ def complaints(samples, counted):
         yield "there are more threads than before"
     if counted["failure"] > 0:
         yield f"{counted['failure']} steps towards a new certificate failed"
-    expected = int(chosen.users * chosen.hours / chosen.lifetime)  # at the latest, each is renewed when it ends
+    expected = int(chosen.users * chosen.hours / chosen.lifetime)  # each is renewed by its expiry at the latest
     if counted["success"] < expected:
         yield f"{counted['success']} certificates were put in use, at least {expected} were due"
 

@@ -5,8 +5,8 @@
 #include <cstdlib>
 #include <string_view>
 
-// Answers of the catalog service: no reader throws, every wanted element has a value or a sentence, and a
-// template that takes an assignment stays a template.
+// Responses of the catalog service: no reader throws, every wanted element has a value or an error message,
+// and a template that accepts an assignment is still a template.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
     const std::string_view body(reinterpret_cast<const char*>(data), size);

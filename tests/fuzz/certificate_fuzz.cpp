@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-// Whatever the platform sends: read_chain never throws, and what it accepts can be ordered, judged and
+// Arbitrary certificates: read_chain never throws, and whatever it accepts can be ordered, verified and
 // printed.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string>
 
-// config::parse never throws, and says something about every text that it refuses, inside that text.
+// config::parse never throws, and each rejected text gets an error with a position inside that text.
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {

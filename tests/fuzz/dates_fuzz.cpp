@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-// Every text is a date or none, and a date is read back from how we write it.
+// Every text either is a date or is rejected, and every date survives a round trip through our format.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
     const auto when = policy::parse_date(std::string_view(reinterpret_cast<const char*>(data), size));

@@ -5,7 +5,7 @@
 #include <cstdlib>
 #include <string_view>
 
-// Whatever the platform answers: no reader throws, and every id that it gives can stand in a path.
+// Arbitrary responses of the platform: no reader throws, and every id returned is safe in a URL path.
 
 namespace {
 
@@ -20,7 +20,7 @@ void usable(const std::string& id)
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
     const std::string_view body(reinterpret_cast<const char*>(data), size);
-    // whole, and in pieces: the same users, the same end
+    // at once and in chunks: same users, same result
     const auto read = [&](std::size_t piece, std::vector<policy::remote_user>& users) {
         platform::user_list_reader list([&](policy::remote_user user) { users.push_back(std::move(user)); });
         for (std::size_t at = 0; at < body.size(); at += piece)

@@ -10,8 +10,8 @@
 #include <cstdlib>
 #include <optional>
 
-// Whatever a server sends: a response within the limits, or a failure; never an exception, and nothing read
-// for ever. The first byte chooses between a request's answer and a proxy's answer to CONNECT.
+// Arbitrary bytes from a server: a response within the limits or a failure, but never an exception or an
+// endless read. The first byte selects the response to a request or a proxy's response to CONNECT.
 
 namespace asio = boost::asio;
 using asio::ip::tcp;
@@ -65,7 +65,7 @@ io::awaitable<void> read_response(tcp::endpoint server, bool consuming)
     if (!answer.response && answer.response.error().context.empty()) std::abort();
 }
 
-// The tunnel of a proxy that answers so never leads to a server: TLS ends it.
+// After any such response of a proxy there is no server behind the tunnel, so the TLS handshake fails.
 io::awaitable<void> ask_proxy(tcp::endpoint server, io::stop_event& stop)
 {
     io::tls_trust trust({}, {});

@@ -10,7 +10,7 @@
 #include <cstdlib>
 #include <string>
 
-// Whatever a local program or page sends to the listener of `login`: only a GET that carries our state and a
+// Arbitrary input of local programs or web pages to the listener of `login`: only a GET with our state and a
 // code or an error ends the wait, and nothing makes it throw.
 
 namespace asio = boost::asio;

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-// Descriptions that others wrote on the platform: a marker that is found is one that we could have written,
-// and is found again behind any text.
+// Descriptions written by others on the platform: any marker found is one that we could have written, and it
+// is also found after any other text.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
     const std::string_view text(reinterpret_cast<const char*>(data), size);

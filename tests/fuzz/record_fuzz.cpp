@@ -8,8 +8,8 @@
 #include <string>
 #include <string_view>
 
-// A value of the state database, whatever a disk made of it: refused with a reason, or read; and what was
-// read is read back from how we write it.
+// Arbitrary values in the state database: each is rejected with a reason or read, and what was read survives
+// a round trip through our format.
 
 namespace {
 

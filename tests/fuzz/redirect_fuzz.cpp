@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-// Whatever a person pastes, or a browser sends: a code that fits a form, or a sentence without control
-// characters.
+// Arbitrary text pasted by a user or sent by a browser: yields a code that fits a form, or an error message
+// without control characters.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
     const auto read = platform::parse_redirected(std::string_view(reinterpret_cast<const char*>(data), size));

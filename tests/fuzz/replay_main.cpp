@@ -6,7 +6,7 @@
 #include <iterator>
 #include <string>
 
-// Stands in for libFuzzer: runs the fuzz target once for each file of the directories and files it is given.
+// Replaces libFuzzer: runs the fuzz target once for each file given, and for each file in directories given.
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
 
@@ -18,7 +18,7 @@ bool replay(const fs::path& path)
 {
     std::ifstream file(path, std::ios::binary);
     const std::string input{std::istreambuf_iterator<char>(file), {}};
-    std::cout << path.string() << std::endl;  // named before it runs: the last line names the one that aborts
+    std::cout << path.string() << std::endl;  // printed first, to identify an input that aborts
     LLVMFuzzerTestOneInput(reinterpret_cast<const std::uint8_t*>(input.data()), input.size());
     return !file.bad();
 }

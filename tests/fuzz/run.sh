@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Drives every fuzz target with libFuzzer under AddressSanitizer and UndefinedBehaviorSanitizer.
+# Runs every fuzz target with libFuzzer under AddressSanitizer and UndefinedBehaviorSanitizer.
 #
-#   tests/fuzz/run.sh SECONDS [TARGET...]     SECONDS for all targets together
+#   tests/fuzz/run.sh SECONDS [TARGET...]     SECONDS is the total for all targets
 #
-# Inputs that reached new code are kept in build-fuzz/corpus; one that fails is left in build-fuzz/, and
-# `build-fuzz/tests/fuzz/fuzz-TARGET FILE` runs it again.
+# Inputs that reach new code are kept in build-fuzz/corpus; a failing input is left in build-fuzz/ and can be
+# replayed with `build-fuzz/tests/fuzz/fuzz-TARGET FILE`.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if ! command -v clang++ >/dev/null; then
@@ -28,7 +28,7 @@ CC=clang CXX=clang++ cmake -S . -B build-fuzz -DCMAKE_BUILD_TYPE=Debug '-DCMAKE_
     -DSANITIZE=ON -DBUILD_TESTING=ON "${launcher[@]}" --log-level=WARNING
 cmake --build build-fuzz -j "$jobs" --target "${targets[@]/#/fuzz-}"
 
-# as many targets at a time as there are jobs; each gets its share of the time
+# run as many targets in parallel as there are jobs, each for its share of the time
 share=$((seconds * jobs / ${#targets[@]}))
 [ $share -gt 0 ] || share=1
 drive() {

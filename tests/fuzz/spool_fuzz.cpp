@@ -7,9 +7,9 @@
 #include <string>
 #include <string_view>
 
-// What another process hands over: names, requests and answers of the spool, and the answer of the
-// verification program. What is read can be written again as it was; words for the environment of root's
-// programs stay words.
+// Input from other processes: names, requests and results in the spool, and the output of the verification
+// program. What was read survives a round trip, and values passed in the environment of programs run by root
+// stay single words.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
     const std::string_view text(reinterpret_cast<const char*>(data), size);

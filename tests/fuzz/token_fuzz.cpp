@@ -6,8 +6,8 @@
 #include <cstdlib>
 #include <string_view>
 
-// Answers of the token endpoint, tokens and our own file: no reader throws, a token fits a header, and a
-// record that was read is read back from how we write it.
+// Responses of the token endpoint, tokens, and our own file: no reader throws, a token fits in a header, and
+// a record that was read survives a round trip through our format.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
     const std::string_view text(reinterpret_cast<const char*>(data), size);

@@ -6,8 +6,8 @@
 #include <string>
 #include <string_view>
 
-// A URL, a proxy's URL and a NO_PROXY list, one a line: what is accepted can be written again as it was read,
-// and no refusal repeats what it was given.
+// A URL, a proxy URL and a NO_PROXY list, one per line: whatever is accepted survives a round trip, and no
+// error message repeats its input.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
     const std::string_view all(reinterpret_cast<const char*>(data), size);

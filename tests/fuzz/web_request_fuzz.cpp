@@ -10,8 +10,8 @@
 #include <optional>
 #include <string>
 
-// What a client of the control socket sends, and of the metrics listener, which is served by the same code:
-// answered or refused, never an exception, and never a verb that the request does not name.
+// Arbitrary requests to the control socket, and to the metrics listener, which the same code serves: each is
+// answered or refused, without an exception, and no command runs that the request does not name.
 
 namespace asio = boost::asio;
 using asio::ip::tcp;

@@ -1,7 +1,7 @@
-"""The broker's permissions follow the platform's users, as they do at a real provider.
+"""Keeps the broker's ACLs in step with the platform's users, as a real provider does.
 
-Whoever is READY at the simulator may read the topic of its exposure in its consumer group, `delay` seconds later;
-whoever is gone may not.
+A user that is READY at the simulator may, `delay` seconds later, read the topic of its exposure in its consumer group;
+a deleted user may not.
 """
 
 import threading
@@ -13,11 +13,11 @@ POLL = 0.1
 
 
 class AclFollower:
-    """A thread of its own from start to stop."""
+    """Runs a thread of its own between start and stop."""
 
     def __init__(self, simulator, broker, delay=0.0):
         self.delay = delay
-        self.refuse = lambda user: False  # users for which this is true are never granted
+        self.refuse = lambda user: False  # users for which this returns true are never granted access
         self.granted = {}  # common name -> (topic, group)
         self.error = None
         self._simulator = simulator
@@ -35,7 +35,7 @@ class AclFollower:
         while not self._stop.wait(POLL):
             try:
                 self._follow(self._simulator.users())
-            except Exception as failure:  # the tests look at it: a silent follower would look like a strict broker
+            except Exception as failure:  # checked by the tests: a dead follower would look like a strict broker
                 self.error = failure
 
     def _follow(self, users):

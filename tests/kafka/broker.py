@@ -1,8 +1,8 @@
 """A real Apache Kafka broker for the tests: one node, KRaft, TLS with client certificates, ACLs by common name.
 
-The broker comes from Maven (pom.xml) into a cache directory and runs from its class path. Clients reach it at
-`Broker.address` with a certificate of `client_ca`; the tests command it through KafkaControl.java over a plain
-listener on loopback. `python3 broker.py --client-ca FILE` starts one by hand and prints how to reach it.
+Maven (pom.xml) downloads the broker into a cache directory, and it runs from its class path. Clients reach it at
+`Broker.address` with a certificate of `client_ca`; the tests control it through KafkaControl.java over a plaintext
+listener on loopback. `python3 broker.py --client-ca FILE` starts one manually and prints how to reach it.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "exposure-agent-tests"
-START_LIMIT = 90  # seconds; the JVM and the broker's start on two busy cores
+START_LIMIT = 90  # seconds, for the JVM and the broker to start on two busy cores
 COMMAND_LIMIT = 60
 FETCH_LIMIT = 300  # about 60 MB, once
 
@@ -62,11 +62,11 @@ log4j.appender.out.layout.ConversionPattern=[%d] %p %m (%c)%n
 
 
 class Unavailable(Exception):
-    """Java or Maven is missing, or Maven could not fetch the broker: the tests skip."""
+    """Java or Maven is missing, or Maven could not download the broker; the tests are skipped."""
 
 
 def libraries():
-    """The directory of the broker's jars, fetched when it is not there yet."""
+    """The directory of the broker's jars, downloaded if needed."""
     for program in ("java", "mvn", "openssl"):
         if not shutil.which(program):
             raise Unavailable(f"{program} is not installed")
@@ -76,13 +76,13 @@ def libraries():
         return target
     CACHE.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=CACHE) as scratch:
-        shutil.copy(pom, scratch)  # Maven writes beside its pom
+        shutil.copy(pom, scratch)  # Maven writes next to its pom
         fetched = pathlib.Path(scratch, "lib")
         fetch(scratch, fetched)
         try:
             fetched.rename(target)
         except OSError:
-            if not target.is_dir():  # else another run was first
+            if not target.is_dir():  # otherwise a concurrent run was first
                 raise
     return target
 
@@ -111,7 +111,7 @@ def openssl(*arguments, directory):
 
 
 class Authority:
-    """A throw-away certificate authority."""
+    """A throwaway certificate authority."""
 
     def __init__(self, directory, name):
         self.directory = pathlib.Path(directory)
@@ -124,7 +124,7 @@ class Authority:
 
     def issue(self, common_name, key=("-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"),
               usage="clientAuth", names=None):
-        """Gives the paths (key, certificate) of a new pair; `key` are genpkey's arguments."""
+        """Creates a new pair and returns the paths (key, certificate); `key` are arguments of genpkey."""
         base = self.directory / common_name
         private, request, certificate, extensions = (
             base.with_name(common_name + suffix) for suffix in (".key", ".csr", ".crt", ".ext"))
@@ -139,7 +139,7 @@ class Authority:
 
 
 class Broker:
-    """Starts with the object, ends with `stop` (or the with statement). `properties`: more lines for the broker's."""
+    """Starts when created, ends with `stop` or the with statement. `properties`: extra lines of its configuration."""
 
     def __init__(self, client_ca, directory, properties=""):
         self._jars = libraries()
@@ -167,7 +167,7 @@ class Broker:
         self.stop()
 
     def start(self):
-        """Starts the broker (again) on the same ports and the same data."""
+        """Starts the broker (again) with the same ports and data."""
         self._process = self._spawn("broker.log", "-Xmx512m", "kafka.Kafka",
                                     str(self.directory / "server.properties"))
         deadline = time.monotonic() + START_LIMIT
@@ -182,7 +182,7 @@ class Broker:
         self.command("wait")
 
     def halt(self):
-        """Ends the broker; `start` brings it back."""
+        """Stops the broker; `start` starts it again."""
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:
@@ -199,7 +199,7 @@ class Broker:
         self.halt()
 
     def command(self, *words):
-        """One command of KafkaControl.java; its answer as text."""
+        """Runs one command of KafkaControl.java and returns its output as text."""
         with self._lock:
             self._control.stdin.write(" ".join(words) + "\n")
             self._control.stdin.flush()
@@ -209,12 +209,12 @@ class Broker:
         return answer[3:]
 
     def java_tool(self, name, *arguments, **options):
-        """Runs one of Kafka's own command line tools, e.g. org.apache.kafka.tools.consumer.ConsoleConsumer."""
+        """Runs one of Kafka's command-line tools, e.g. org.apache.kafka.tools.consumer.ConsoleConsumer."""
         return subprocess.run(self._java_command("-Xmx128m", name, *arguments), stdin=subprocess.DEVNULL,
                               capture_output=True, text=True, check=False, timeout=COMMAND_LIMIT, **options)
 
     def spawn_java(self, *arguments, **options):
-        """Starts a class or a source file with the broker's jars, and returns the process."""
+        """Starts a class or a source file with the broker's jars on the class path, and returns the process."""
         return subprocess.Popen(self._java_command(*arguments),
                                 **{"stdin": subprocess.DEVNULL, "text": True, **options})
 
@@ -233,7 +233,7 @@ class Broker:
             return probe.connect_ex(("127.0.0.1", self._ports["tls_port"])) == 0
 
     def _java_command(self, *arguments):
-        # few threads and the quick compiler: these processes live for seconds, on two cores
+        # few threads and only the fast compiler: these processes live for seconds, on two cores
         return ["java", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-cp", f"{self._jars}/*",
                 f"-Dlog4j.configuration=file:{self.directory}/log4j.properties", *arguments]
 

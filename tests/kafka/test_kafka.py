@@ -1,8 +1,8 @@
-"""From the platform to the consumer, at a real Kafka broker.
+"""From the platform to the consumer, with a real Kafka broker.
 
-The bundled platform signs, the broker trusts its authority and grants what the platform's users may read; the agent
-proves, switches, restarts a consumer and retires. Needs Java, Maven, openssl, kcat; without them it says so and ends
-with 77.
+The bundled platform signs; the broker trusts its CA and grants what the platform's users may read; the agent verifies,
+switches, restarts a consumer and retires. Needs Java, Maven, openssl and kcat; exits with 77 (skipped) if one is
+missing.
 """
 
 import json
@@ -34,7 +34,7 @@ CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 
 
 class Stage:
-    """One platform and one broker for all tests: each takes a tenant, and so a topic, of its own."""
+    """One platform and one broker shared by all tests; each test uses a tenant, and so a topic, of its own."""
 
     def __init__(self):
         kafka.libraries()
@@ -42,7 +42,7 @@ class Stage:
             raise kafka.Unavailable("kcat is not installed")
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="kafka-"))
         self.platform = harness.Simulator(directory=self.directory)
-        self.authority = kafka.Authority(self.directory / "ca", "test-ca")  # beside the platform's: for the probe alone
+        self.authority = kafka.Authority(self.directory / "ca", "test-ca")  # not the platform's: for the probe alone
         trusted = self.directory / "client-ca.pem"
         trusted.write_text(self.platform.issuer_ca_file.read_text() + self.authority.certificate.read_text())
         self.broker = kafka.Broker(trusted, self.directory / "broker")
@@ -72,7 +72,7 @@ def tearDownModule():
 
 
 def probe(key, certificate, topic, group, broker=None, ca_file=None, limit_ms=PROBE_LIMIT_MS):
-    """The verdict and the evidence of exposure-agent-probe."""
+    """Returns the verdict and the evidence of exposure-agent-probe."""
     request = {
         "broker": broker or stage.broker.address,
         "ca_file": str(ca_file or stage.broker.ca_file),
@@ -89,13 +89,13 @@ def probe(key, certificate, topic, group, broker=None, ca_file=None, limit_ms=PR
 
 
 class ProbeTest(unittest.TestCase):
-    """The probe alone, with certificates of the test's own authority."""
+    """The probe alone, with certificates of the test CA."""
 
     @classmethod
     def setUpClass(cls):
         cls.topic = "logs-probe"
         stage.broker.command("topic", cls.topic)
-        stage.broker.command("committed", "siem", cls.topic)  # a broker's first group waits for its offsets topic
+        stage.broker.command("committed", "siem", cls.topic)  # a broker's first group waits for the offsets topic
         cls.good = stage.authority.issue("probe-good")
         stage.broker.command("grant", "probe-good", cls.topic, "siem")
 
@@ -126,7 +126,7 @@ class ProbeTest(unittest.TestCase):
 
     def test_a_certificate_of_another_authority_is_refused(self):
         other = kafka.Authority(stage.directory / "other-ca", "other-ca")
-        for _ in range(5):  # the refusal comes as an alert or as a reset, whichever is faster
+        for _ in range(5):  # the refusal arrives as an alert or as a reset, whichever is faster
             self.assertEqual(self.verdict(other.issue("probe-good")), "refused_tls")
 
     def test_a_certificate_for_another_use_is_refused(self):
@@ -144,7 +144,7 @@ class ProbeTest(unittest.TestCase):
 
 class NewBrokerTest(unittest.TestCase):
     def test_no_group_has_a_coordinator_yet(self):
-        """As on a broker of a few seconds: its offsets topic is still being made."""
+        """As on a broker that started seconds ago: its offsets topic does not exist yet."""
         with kafka.Broker(stage.authority.certificate, stage.directory / "new",
                           "offsets.topic.replication.factor=3\n") as broker:
             broker.command("topic", "logs-new")
@@ -156,13 +156,13 @@ class NewBrokerTest(unittest.TestCase):
 
 
 class Consumer:
-    """An application, restarted by the agent's hook: the hook asks over a socket and waits for the answer."""
+    """An application restarted by the agent's hook, which sends a request over a socket and waits for the answer."""
 
     HOOK = "import socket,sys; s=socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); sys.exit(s.recv(8) != b'done')"
 
     def __init__(self, directory, topic):
         self.directory = pathlib.Path(directory)
-        self.configuration = None  # its client.properties; set by the test once the agent's directory is known
+        self.configuration = None  # path of its client.properties; set by the test once the agent's directory is known
         self.restarts = 0
         self._topic = topic
         self._process = None
@@ -185,7 +185,7 @@ class Consumer:
 
     def end(self):
         if self._process is not None:
-            self._process.send_signal(signal.SIGTERM)  # it leaves the group
+            self._process.send_signal(signal.SIGTERM)  # so that it leaves its group
             self._process.wait(30)
             self._process = None
 
@@ -295,7 +295,7 @@ class AgentTest(unittest.TestCase):
         harness.wait_until(lambda: len(set(consumer.read())) == MESSAGES)
         consumer.end()
         self.assertEqual(stage.broker.command("committed", "siem", self.topic), str(MESSAGES))
-        # read again is what a restart costs at most: what was under way, never the whole topic
+        # a restart rereads at most what was in flight, never the whole topic
         self.assertLess(len(consumer.read()), MESSAGES + 2000)
         for sign in ("SSLHandshakeException", "AuthorizationException", "AuthenticationException"):
             self.assertNotIn(sign, consumer.log())

@@ -1,6 +1,6 @@
-"""The package under a real systemd: what an operator does in the first hour, and what may go wrong in it.
+"""The package under a real systemd: what an operator does in the first hour, and what can go wrong.
 
-The transcript of everything that was run, with its output, is boot-transcript.txt in the build directory.
+A transcript of all commands and their output is written to boot-transcript.txt in the build directory.
 """
 
 import json
@@ -208,7 +208,7 @@ class boot(unittest.TestCase):
             return answer.read().replace("\r", "")
 
     def ask(self, path, request, body=""):
-        """The answer to a request over a socket in the machine, as a file to read."""
+        """Sends a request over a socket in the machine; returns the answer as a file object."""
         connection = self.enterContext(socket.socket(socket.AF_UNIX))
         connection.connect(str(self.machine.inside(path)))
         connection.sendall(f"{request} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
@@ -232,7 +232,7 @@ class boot(unittest.TestCase):
         self.run_in("systemctl", "daemon-reload")
         self.run_in("systemctl", "restart", UNIT)
         process = self.machine.show(UNIT, "MainPID")
-        self.run_in("sleep", "5")  # it is fed
+        self.run_in("sleep", "5")  # the watchdog is fed meanwhile
         self.assertEqual(self.machine.show(UNIT, "MainPID"), process)
         self.run_in("systemctl", "kill", "--kill-whom=main", "--signal=STOP", UNIT)
         self.wait(lambda: self.machine.show(UNIT, "NRestarts") == "1"
@@ -249,7 +249,7 @@ class boot(unittest.TestCase):
         before = self.user()["generation"]
         good = (self.root / CONFIGURATION.lstrip("/")).read_text()
         self.machine.write(CONFIGURATION, good.replace('"version": 1', '"version": 1, "nonsense": 1'))
-        # past the command line, which would refuse the file first
+        # sent directly, because the CLI would reject the file first
         with self.ask("/var/lib/exposure-agent/control.sock", "POST /v1/rotate", json.dumps({"names": [NAME]})) as answer:
             self.wait(lambda: self.machine.show(DEPLOY, "ExecMainStatus") == "78", "the helper has refused")
             self.machine.write(CONFIGURATION, good)

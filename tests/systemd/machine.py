@@ -1,4 +1,4 @@
-"""A Debian root booted with systemd as its init, in a container that shares this host's network."""
+"""A Debian root booted with systemd as its init, in a container that shares the host's network."""
 
 import contextlib
 import os
@@ -18,7 +18,7 @@ WAIT_TIMEOUT = 90
 
 
 class Machine:
-    """Booted until stop(). Everything that is run in it, its output, and the console go into a transcript."""
+    """Runs until stop(). All commands, their output and the console are logged to a transcript."""
 
     def __init__(self, root, transcript):
         support.require_root()
@@ -27,7 +27,7 @@ class Machine:
         self._transcript = open(transcript, "w", encoding="utf-8")
         self._console = ""
         ours, theirs = pty.openpty()
-        # --register=no, --keep-unit: this host need not run systemd itself
+        # --register=no, --keep-unit: the host need not run systemd itself
         self._process = subprocess.Popen(
             ["systemd-nspawn", "--directory", self.root, "--machine", f"exposure-agent-{os.getpid()}", "--boot",
              "--quiet", "--register=no", "--keep-unit", "--link-journal=no", "--resolv-conf=off", "--timezone=off"],
@@ -49,7 +49,7 @@ class Machine:
                 self._console += line
 
     def _wait_for_leader(self):
-        """The init of the container, as this host's pid."""
+        """The pid of the container's init on the host."""
         deadline = time.monotonic() + BOOT_TIMEOUT
         while time.monotonic() < deadline and self._process.poll() is None:
             children = pathlib.Path(f"/proc/{self._process.pid}/task/{self._process.pid}/children").read_text().split()
@@ -83,14 +83,14 @@ class Machine:
         return done
 
     def inside(self, path):
-        """A path in the machine, as this host sees it: /run of the root is a file system of its own."""
+        """A path in the machine as seen from the host: /run in it is a separate file system."""
         return pathlib.Path(f"/proc/{self._leader}/root{path}")
 
     def show(self, unit, field):
         return self.run("systemctl", "show", "--value", "-p", field, unit, quiet=True).stdout.strip()
 
     def wait_until(self, condition, what, timeout=WAIT_TIMEOUT):
-        """The first true value of condition()."""
+        """Returns the first true value of condition()."""
         deadline = time.monotonic() + timeout
         while True:
             value = condition()
@@ -103,7 +103,7 @@ class Machine:
             time.sleep(0.2)
 
     def write(self, path, text, mode=0o644):
-        """A file of root's, replaced in one rename."""
+        """Writes a file owned by root, replacing it atomically."""
         target = self.root / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         temporary = target.with_name(f".{target.name}.new")
@@ -113,7 +113,7 @@ class Machine:
         self._transcript.write(f"\n# cat > {path}\n{text}")
 
     def stop(self):
-        """Ends the container and nothing else: systemd-nspawn shuts it down when it is told to."""
+        """Stops this container only: systemd-nspawn shuts it down when terminated."""
         if self._process.poll() is None:
             self._process.send_signal(signal.SIGTERM)
             try:

@@ -1,4 +1,4 @@
-"""The manuals render without a warning and know everything that the program knows."""
+"""The manuals render without warnings and cover every command, flag and configuration key of the program."""
 
 import json
 import os
@@ -11,14 +11,14 @@ MANUALS = {path.name: path for path in (support.SOURCE / "systemd/man").iterdir(
 
 
 def text_of(name):
-    """The manual as a person reads it, hyphenation and overstrikes undone."""
+    """The rendered manual as plain text, without hyphenation and overstrikes."""
     shown = support.run("man", "--encoding=UTF-8", "--no-hyphenation", "-l", MANUALS[name],
                         env={**os.environ, "MANWIDTH": "500", "LC_ALL": "C.UTF-8", "MAN_KEEP_FORMATTING": ""}).stdout
     return re.sub(r".\x08", "", shown)
 
 
 def verbs(path=()):
-    """Every verb with its flags, as the program's own help lists them."""
+    """Every command with its flags, from the program's own help."""
     shown = support.run(support.PROGRAM, *path, "--help").stdout
     yield path, set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", shown))
     commands = re.search(r"(?ms)^(?:Subcommands|Verbs):\n(.*?)(?:\n\n|\Z)", shown)
@@ -27,7 +27,7 @@ def verbs(path=()):
 
 
 def keys(schema):
-    """Every key of the configuration, as the JSON Schema names them."""
+    """Every configuration key, from the JSON Schema."""
     if isinstance(schema, list):
         for part in schema:
             yield from keys(part)

@@ -1,5 +1,5 @@
-"""Rules and dashboards: they use metrics that exist, alerts fire when they should and only then, and what the fleet's
-rules record of a simulated fleet is what that fleet is."""
+"""Rules and dashboards: they use only metrics that exist, alerts fire exactly when they should, and the fleet's
+recording rules yield the true values for a simulated fleet."""
 
 import collections
 import json
@@ -32,7 +32,7 @@ def recorded_in(text):
 
 
 def queries(board):
-    """What each panel asks, with every variable at All."""
+    """The query of each panel, with all variables set to All."""
     for panel in json.loads(board.read_text())["panels"]:
         for target in panel["targets"]:
             yield panel["title"], re.sub(r"\$(instance|exposure|user|job)\b", ".*",
@@ -40,10 +40,10 @@ def queries(board):
 
 
 class Fleet:
-    """Hosts of one job as Prometheus sees them at 90 minutes, and what the rules have to make of them."""
+    """The hosts of one job as Prometheus sees them after 90 minutes, and the values that the rules must record."""
 
     NOW, DAY = 5400, 86400
-    # how many hosts: (state, rotation due in, metrics that differ from those of a healthy host)
+    # number of hosts: (state, time until rotation, metrics that differ from a healthy host's)
     HOSTS = [
         (3, "logged out", 8 * DAY, {"login_required": 1, "deploy_pending": 1}),
         (2, "logged out", 8 * DAY, {"login_required": 1, "certificate_ready": 0}),
@@ -53,9 +53,9 @@ class Fleet:
         (6, "hook pending", 6 * DAY, {"deploy_pending": 1}),
         (7, "ok", 20 * DAY, {}),
         (9, "ok", 60 * DAY, {"token_published_timestamp_seconds": 5000}),
-        (1, "ok", -30, {}),  # due just now
+        (1, "ok", -30, {}),  # due right now
     ]
-    LEFT = 90 * DAY  # from a rotation date to the expiry
+    LEFT = 90 * DAY  # from rotation date to expiry
 
     def __init__(self):
         self.series = []
@@ -129,7 +129,7 @@ class monitoring(unittest.TestCase):
         support.run("promtool", "check", "rules", RULES, FLEET_RULES)
 
     def test_a_simulated_fleet(self):
-        """What the fleet's rules record, and that no panel of either dashboard stays empty."""
+        """Checks what the fleet's rules record, and that no panel of either dashboard is empty."""
         support.require("promtool")
         fleet = Fleet()
         cases = []

@@ -1,4 +1,4 @@
-"""The Debian package: lintian, its content, and its life in a clean root from installation to purge."""
+"""The Debian package: lintian, its contents, and its lifecycle in a clean root from installation to purge."""
 
 import pathlib
 import re
@@ -60,7 +60,7 @@ EXPECTED = """
 
 
 def rebuilt(deb, version):
-    """The same package under another version."""
+    """The same package with another version number."""
     tree = deb.parent / version
     support.run("dpkg-deb", "--raw-extract", deb, tree)
     control = tree / "DEBIAN/control"
@@ -71,7 +71,7 @@ def rebuilt(deb, version):
     return made
 
 
-# recipes that people copy as they are
+# recipes that people copy unchanged
 SCRIPTS = re.compile(r".*/examples/(fleet|notify)/[a-z0-9.-]+$")
 
 
@@ -127,7 +127,7 @@ class life(unittest.TestCase):
 
     def setUp(self):
         support.require("unshare")
-        # a root directory that is no mount point (chroot) cannot be made private
+        # a root directory that is not a mount point (chroot) cannot be made private
         ways = (["unshare", "--mount"], ["unshare", "--mount", "--propagation", "unchanged"])
         self.unshare = next((way for way in ways if support.run(*way, "true", check=False).returncode == 0), None)
         if self.unshare is None:
@@ -137,7 +137,7 @@ class life(unittest.TestCase):
         self.root = self.enterContext(support.copy_of(base))
 
     def inside(self, *command, check=True):
-        # systemd-tmpfiles wants /proc
+        # systemd-tmpfiles needs /proc
         return support.run(*self.unshare, "--pid", "--fork", f"--mount-proc={self.root}/proc",
                            "chroot", self.root, *command, check=check)
 

@@ -1,4 +1,4 @@
-"""What the tests of this folder share. Python's standard library only, like all tests of the project in Python."""
+"""Shared code of the tests in this directory. Uses only the standard library, like all Python tests of the project."""
 
 import contextlib
 import fcntl
@@ -16,11 +16,11 @@ SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("EXPOSURE_AGENT_BUILD", SOURCE / "build")).resolve()
 PROGRAM = BUILD / "exposure-agent"
 SIMULATOR = BUILD / "platform-simulator"
-SKIPPED = 77  # as CMakeLists.txt tells ctest
+SKIPPED = 77  # SKIP_RETURN_CODE in CMakeLists.txt
 
 
 def run(*command, check=True, **options):
-    """A command's result with its output as text; a failure shows that output."""
+    """Runs a command and returns its result with output as text; a failure shows that output."""
     done = subprocess.run([str(word) for word in command], capture_output=True, text=True,
                           stdin=subprocess.DEVNULL, **options)
     if check and done.returncode != 0:
@@ -47,7 +47,7 @@ def require_root():
 
 @contextlib.contextmanager
 def staged():
-    """A directory with what `cmake --install` puts on a host, without the programs."""
+    """Yields a directory with what `cmake --install` installs on a host, except for the programs."""
     with tempfile.TemporaryDirectory() as root:
         run("cmake", "--install", BUILD, "--prefix", "/usr", "--component", "integration",
             env={**os.environ, "DESTDIR": root})
@@ -55,7 +55,7 @@ def staged():
 
 
 def package():
-    """The Debian package of this build, packed anew."""
+    """The Debian package of this build, packaged again."""
     require("cpack", "dpkg-deb", "dpkg-shlibdeps")
     require_program(PROGRAM)
     where = BUILD / "package"
@@ -66,13 +66,13 @@ def package():
 
 
 def dependencies(deb):
-    """Names of the packages that the package needs, the first of each choice."""
+    """Names of the packages it depends on, the first of each alternative."""
     wanted = run("dpkg-deb", "--field", deb, "Depends").stdout
     return sorted(choice.split("|")[0].split("(")[0].strip() for choice in wanted.split(","))
 
 
 def debian_root(packages):
-    """A clean Debian of this host's release with these packages, made once and kept in the user's cache."""
+    """A clean Debian root of this host's release with these packages, created once and kept in the user's cache."""
     require_root()
     require("debootstrap")
     release = platform.freedesktop_os_release()
@@ -98,14 +98,14 @@ def debian_root(packages):
 
 @contextlib.contextmanager
 def copy_of(root):
-    """A throw-away copy of a root, in the build directory."""
+    """Yields a throwaway copy of a root in the build directory."""
     with tempfile.TemporaryDirectory(dir=BUILD, prefix="root-") as where:
         run("cp", "-a", "--reflink=auto", f"{root}/.", where)
         yield pathlib.Path(where)
 
 
 def main():
-    """unittest.main() whose exit status tells ctest when there was nothing that could be tested."""
+    """unittest.main() with an exit status that tells ctest if all tests were skipped."""
     outcome = unittest.main(module="__main__", exit=False, verbosity=2).result
     if not outcome.wasSuccessful():
         sys.exit(1)

@@ -1,4 +1,4 @@
-"""The units as they are installed: systemd understands them, and they are as tight as promised."""
+"""The installed units: systemd accepts them, and they are as tightly sandboxed as documented."""
 
 import os
 import pathlib
@@ -10,7 +10,7 @@ import unittest
 import support
 
 AGENT, RECONCILE, DEPLOY = (f"exposure-agent{part}.service" for part in ("", "-reconcile", "-deploy"))
-LOOSEST = 1.2  # of `systemd-analyze security`; 10 is the worst
+LOOSEST = 1.2  # maximum exposure level in `systemd-analyze security`; 10 is the worst
 
 
 class units(unittest.TestCase):
@@ -22,7 +22,7 @@ class units(unittest.TestCase):
         cls.examples = cls.root / "usr/share/doc/exposure-agent/examples/drop-ins"
 
     def verify(self, directory, *names):
-        """`systemd-analyze verify` looks for programs on this host, where the agent is not installed."""
+        """`systemd-analyze verify` looks for the programs on this host, where the agent is not installed."""
         for unit in directory.glob("*.service"):
             unit.write_text(unit.read_text().replace("/usr/bin/exposure-agent", shutil.which("true")))
         done = support.run("systemd-analyze", "verify", "--man=no", *[directory / name for name in names],
