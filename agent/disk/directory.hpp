@@ -61,7 +61,7 @@ public:
     // link or not a directory. errc::disk with the message of ENOENT if it does not exist.
     [[nodiscard]] static policy::result<directory> open(const std::filesystem::path&, const receiver& = {});
 
-    // The same, but follows a link at the end: systemd makes a state directory a link.
+    // The same, but follows a link at the end: systemd may make the state directory a link.
     [[nodiscard]] static policy::result<directory> open_through_link(const std::filesystem::path&);
 
     // The same walk. Creates missing directories, including the last, with this access; existing

@@ -17,7 +17,7 @@ using origin = policy::secret_source::origin;
 constexpr auto command_pause = 5s;              // after a run of the command, before the next one
 constexpr policy::duration command_lead = 60s;  // the command runs again this long before its token expires
 constexpr std::array refused_pauses = {1s, 2s,
-                                       4s};  // between reads while the source returns a refused token
+                                       4s};  // between reads while the source still returns a refused token
 constexpr auto refused_rest = 15s;           // after these, calls do not wait for the source for this long
 
 }  // namespace

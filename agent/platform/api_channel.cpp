@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 constexpr std::chrono::milliseconds first_interval = 1s;
 constexpr std::chrono::milliseconds longest_interval = 10s;
 constexpr std::chrono::milliseconds longest_turn =
-    60s;  // a longer wait fails, with the time to retry
+    60s;  // a call that would wait longer fails, with the time to retry
 // A POST is sent soon after its intent is stored or not at all: settle times count from the intent.
 constexpr std::chrono::milliseconds longest_post_turn = 10s;
 constexpr int good_run = 3;    // good answers before the interval halves

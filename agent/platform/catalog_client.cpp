@@ -260,7 +260,7 @@ policy::failure empty_id(const std::string& what)
     return {.code = errc::usage, .context = what + ": an id is empty", .kind = policy::retry::never};
 }
 
-// Whether it is unknown if the submission was processed.
+// True if the submission may or may not have been processed.
 bool outcome_unknown(const policy::failure& failure)
 {
     return failure.code == errc::no_answer || failure.code == errc::bad_answer ||

@@ -64,7 +64,7 @@ struct token_record {
     bool second_chance = false;          // this pair replaces one that never worked
     std::optional<policy::instant> last_refresh_at;
     std::optional<policy::instant> session_ends_at;  // if a refresh did not extend the refresh token's life
-    std::string subject;     // of the access token, unverified; empty if absent
+    std::string subject;     // subject of the access token, unverified; empty if the token has none
     std::string user;        // the subject's display name; empty if absent
     std::string granted_to;  // address and client of the grant: its tokens are sent nowhere else
     std::vector<presented_secret> presented;
