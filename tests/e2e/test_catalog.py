@@ -549,9 +549,9 @@ class CredentialTest(CatalogCase):
         self.agent.write_config()
         daemon = self.agent.start("run")
         try:
-            harness.wait_until(self.file.exists, timeout=20)
+            harness.wait_until(self.file.exists)
             self.show("renewed", "by-itself")
-            harness.wait_until(lambda: "by-itself" in self.file.read_text(), timeout=20)
+            harness.wait_until(lambda: "by-itself" in self.file.read_text())
             listener = str(self.agent.directory / "metrics.sock")
             updated = int(self.file.stat().st_mtime)
             metrics = harness.scrape(listener)
@@ -559,7 +559,7 @@ class CredentialTest(CatalogCase):
             shown = re.search(r'credential_updated_timestamp_seconds{credential="bucket"} (\d+)', metrics)
             self.assertAlmostEqual(int(shown[1]), updated, delta=2)
             self.platform.fault(operation="action_values", status=500, body="", times=0)
-            harness.wait_until(lambda: 'credential_failing{credential="bucket"} 1' in harness.scrape(listener), timeout=20)
+            harness.wait_until(lambda: 'credential_failing{credential="bucket"} 1' in harness.scrape(listener))
             self.assertIn("by-itself", self.file.read_text())
         finally:
             daemon.terminate()

@@ -236,7 +236,7 @@ class OtherFieldsTest(FormatCase):
                 agent = self.agent(["siem"])
                 agent.run("reconcile", expect=0)
                 agent.run("rotate", "--retire-now", "logs/siem", expect=0)
-                harness.wait_until(lambda: agent.run("reconcile", expect=0) and len(self.platform.users()) == 1, 20)
+                harness.wait_until(lambda: agent.run("reconcile", expect=0) and len(self.platform.users()) == 1)
                 self.assertTrue(agent.published("siem").key_matches())
                 self.assertEqual(self.platform.users()[0]["id"], agent.status("logs/siem")["remote_id"])
 

@@ -184,7 +184,7 @@ class LoginTest(IdentityCase):
             with socket.socket() as probe:
                 return probe.connect_ex(("127.0.0.1", port)) == 0
 
-        harness.wait_until(listening, timeout=20)
+        harness.wait_until(listening)
         # browsers open connections ahead of need, and leave them silent
         for _ in range(4):
             self.addCleanup(socket.create_connection(("127.0.0.1", port)).close)
@@ -416,14 +416,13 @@ class RefreshTest(IdentityCase):
         agent.write_config()
         daemon = agent.start("run")
         try:
-            harness.wait_until(agent.published("siem").exists, timeout=30)
+            harness.wait_until(agent.published("siem").exists)
             self.platform.fault(operation="token", times=0, status=502, body="<html>Bad Gateway")
             self.platform.expire_tokens()
-            harness.wait_until(lambda: len(self.platform.requests("token")) >= 4, timeout=60)
+            harness.wait_until(lambda: len(self.platform.requests("token")) >= 4)
             self.platform.clear_faults()
             self.platform.clear_requests()
-            harness.wait_until(lambda: [r for r in self.platform.requests("get_user") if r["status"] == 200],
-                               timeout=90)
+            harness.wait_until(lambda: [r for r in self.platform.requests("get_user") if r["status"] == 200])
             self.assertEqual(agent.status()["login"], "ok")
         finally:
             daemon.terminate()
@@ -488,7 +487,7 @@ class RefreshTest(IdentityCase):
         try:
             time.sleep(1)
             agent._write_secret(agent.secret_file, harness.CLIENT_SECRET)
-            harness.wait_until(lambda: self.login_of(agent) == "ok", timeout=90, pause=0.5)
+            harness.wait_until(lambda: self.login_of(agent) == "ok", pause=0.5)
         finally:
             daemon.terminate()
             self.assertEqual(daemon.wait(20), 0)
@@ -535,7 +534,7 @@ class RefreshTest(IdentityCase):
         agent = self.agent()
         daemon = agent.start("run")
         try:
-            harness.wait_until(agent.published("siem").exists, timeout=30)
+            harness.wait_until(agent.published("siem").exists)
             self.platform.expire_tokens()
             self.platform.clear_requests()
             agent.run("plan", expect=0)
@@ -590,10 +589,10 @@ class ExternalTokenTest(IdentityCase):
         agent.write_config()
         daemon = agent.start("run")
         try:
-            harness.wait_until(agent.published("siem").exists, timeout=30)
+            harness.wait_until(agent.published("siem").exists)
             first = {r["bearer"] for r in self.platform.requests("get_user")}
             self.put(path, self.platform.access_token())  # it changes while the old one is still good
-            harness.wait_until(lambda: {r["bearer"] for r in self.platform.requests("get_user")} - first, timeout=30)
+            harness.wait_until(lambda: {r["bearer"] for r in self.platform.requests("get_user")} - first)
             self.assertFalse([r for r in self.platform.requests() if r["status"] == 401])
             newest = self.platform.access_token()
             self.platform.control("POST", "/tokens/revoke")
@@ -601,7 +600,7 @@ class ExternalTokenTest(IdentityCase):
             self.put(path, newest)
             self.platform.clear_requests()
             daemon.send_signal(signal.SIGHUP)
-            harness.wait_until(lambda: [r for r in self.platform.requests("get_user") if r["status"] == 200], timeout=60)
+            harness.wait_until(lambda: [r for r in self.platform.requests("get_user") if r["status"] == 200])
         finally:
             daemon.terminate()
             self.assertEqual(daemon.wait(20), 0)
@@ -677,7 +676,7 @@ class ProxyTest(IdentityCase):
             with socket.socket() as probe:
                 return probe.connect_ex(("127.0.0.1", self.port)) == 0
 
-        harness.wait_until(listening, timeout=20)
+        harness.wait_until(listening)
 
     def tunnels(self):
         return len(re.findall(r"CONNECT 127\.0\.0\.1:", self.log.read_text())) if self.log.exists() else 0

@@ -447,7 +447,7 @@ class FaultTest(SimulatorCase):
         self.platform.fault(operation="create_instance", late_ms=200, status=500)
         self.assertEqual(self.call("POST", INSTANCES, {}).status, 500)
         self.assertEqual(self.platform.state()["instances"], [])
-        harness.wait_until(lambda: self.platform.state()["instances"], 10)
+        harness.wait_until(lambda: self.platform.state()["instances"])
         self.platform.control("POST", "/reset")
         self.token = self.platform.access_token()
         self.platform.fault(operation="create_instance", status=502, process=True)
@@ -481,7 +481,7 @@ class TransportTest(SimulatorCase):
             with self.assertRaisesRegex(ssl.SSLCertVerificationError, sentence):
                 self.call("GET", INSTANCES)
         self.assertEqual(self.platform.requests(), [])
-        harness.wait_until(lambda: self.platform.state()["connections"]["refused"] == 3, 10)
+        harness.wait_until(lambda: self.platform.state()["connections"]["refused"] == 3)
         self.platform.behave(server_certificate="good")
         with self.subTest("by name"):
             connection = self.platform.connect("localhost")
