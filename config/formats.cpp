@@ -13,7 +13,7 @@
 namespace config {
 namespace {
 
-// --- Texts
+// --- Text
 
 constexpr std::size_t longest_text = 1024;
 constexpr std::size_t longest_argument = 64 << 10;
@@ -64,7 +64,7 @@ std::string argument_fault(const node& value, const format&)
     return value.text.size() > longest_argument ? "is too long for an argument; put it into a script" : "";
 }
 
-// A format that one predicate tells: `is` says yes, or the sentence says what would be right.
+// A format defined by one predicate: `is` accepts the text, or `wanted` says what would be valid.
 template <bool (*is)(std::string_view), const std::string_view& wanted>
 std::string name_fault(const node& value, const format&)
 {
@@ -82,7 +82,7 @@ constexpr std::string_view topic_wanted =
 constexpr std::string_view email_wanted = "is not a valid e-mail address; write it as team@example.com";
 constexpr std::string_view account_wanted = "is not a valid user or group; use its name or number";
 
-// What a mistaken source of a secret holds may be the secret itself: it is not quoted.
+// A misplaced value may be the secret itself, so it is never quoted.
 std::string variable_fault(const node& value, const format&)
 {
     return is_variable(value.text)
@@ -122,7 +122,7 @@ std::string directory_fault(const node& value, const format& self)
     return normalised(value.text) == "/" ? "is the root directory; use a directory below it" : "";
 }
 
-// --- Addresses. None is quoted: a user name with a password may stand in it.
+// --- Addresses. Never quoted in messages: they may contain a user name and password.
 
 constexpr std::string_view unix_prefix = "unix:";
 constexpr std::string_view api_suffix = "/api/v1";
@@ -150,7 +150,7 @@ std::string https_fault(const node& value, const format&)
                : "must start with https://; plain http is for loopback hosts only";
 }
 
-// A token may stand in its path or query.
+// Webhook paths and queries may contain a token.
 std::string webhook_fault(const node& value, const format& self)
 {
     const auto query = value.text.find('?');
@@ -204,9 +204,9 @@ std::string listen_fault(const node& value, const format&)
                  "unix:/PATH and put a proxy before it";
 }
 
-// --- Numbers, durations, words
+// --- Numbers, durations and words
 
-constexpr int longest_duration = 3650 * 86400;  // ten years: beyond every certificate
+constexpr int longest_duration = 3650 * 86400;  // ten years: longer than any certificate is valid
 
 std::string boolean_fault(const node& value, const format&)
 {
@@ -272,7 +272,7 @@ std::string mode_fault(const node& value, const format&)
 
 constexpr const char* duration_pattern = "^([0-9]+[wdhms])+$";
 
-// --- The one way to write a value
+// --- Canonical spelling of values
 
 std::string clean_path(const std::string& text)
 {

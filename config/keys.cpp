@@ -17,7 +17,7 @@ namespace {
 using namespace policy;
 using origin = secret_source::origin;
 
-// --- How a member's type is read and shown
+// --- How each member type is read and printed
 
 template <class T>
 std::optional<T> convert(const node& from, const format& how)
@@ -129,7 +129,7 @@ std::string json(const std::map<T...>&)
     return {};
 }
 
-// --- Entries of the tables
+// --- Table entries
 
 template <auto First, auto... Rest>
 auto& member_of(auto& object)
@@ -163,7 +163,7 @@ constexpr key::form form_of<std::map<K, T>> = key::form::names;
 
 constexpr bool required = true;
 
-// A value that fills the member that the path leads to.
+// A value stored in the member at the end of the path.
 template <auto... Path>
 constexpr key entry(const char* name, const char* about, const format& value, bool is_required = false)
 {
@@ -196,21 +196,21 @@ constexpr const format& format_of<policy::duration> = formats::duration;
 template <>
 constexpr const format& format_of<lead> = formats::lead;
 
-// The same, where the member's type says how it is written.
+// The same, with the format implied by the member's type.
 template <auto... Path>
 constexpr key entry(const char* name, const char* about, bool is_required = false)
 {
     return entry<Path...>(name, about, format_of<type_of<Path...>>, is_required);
 }
 
-// Its default depends on other keys.
+// The default depends on other keys.
 constexpr key computed(key one)
 {
     one.fallback = nullptr;
     return one;
 }
 
-// One of several ways to give something; which one was chosen is kept, too.
+// One of several alternatives; also records which one was chosen.
 template <auto Kind, auto chosen, auto Member>
 constexpr key choice(const char* name, const char* about, const format& value)
 {
@@ -267,13 +267,13 @@ constexpr key each(const char* name, const char* about, const section& inner)
             }};
 }
 
-// A list of sections that the reader fills itself, because defaults stand behind them.
+// A list of sections that the reader fills itself, because its entries inherit defaults.
 constexpr key layered(const char* name, const char* about, const section& inner, bool is_required = false)
 {
     return {.name = name, .about = about, .inner = &inner, .shape = key::form::list, .required = is_required};
 }
 
-// --- Where secrets come from
+// --- Sources of secrets
 
 constexpr std::array token_keys = {
     choice<&secret_source::from, origin::file, &secret_source::name>(
@@ -295,7 +295,7 @@ constexpr std::array password_keys = {
 constexpr section password = {"password", "the source of a password", password_keys, password_keys.size(),
                               true};
 
-// --- The agent
+// --- Agent
 
 constexpr std::array publish_keys = {entry<&identity_settings::publish_command>(
     "command", "Command (without a shell) that stores the access token.", formats::argument)};
@@ -368,7 +368,7 @@ constexpr std::array catalog_keys = {entry<&desired_state::catalog_url>(
     "base_url", "Address of the catalog service.", formats::https_url, required)};
 constexpr section catalog = {"catalog", "the catalog service", catalog_keys};
 
-// --- A user
+// --- Users
 
 constexpr std::array hook_keys = {
     choice<&hook::what, hook::kind::restart, &hook::unit>("restart", "systemd unit to restart.",
@@ -435,7 +435,7 @@ constexpr key defaults_key = {.name = "defaults",
                               .about = "Any key of a user but its name; the nearer one counts.",
                               .inner = &defaults};
 
-// --- An exposure
+// --- Exposures
 
 constexpr std::array group_keys = {
     entry<&business_group::id>("id", "Id of the business group.", formats::text),
@@ -470,7 +470,7 @@ constexpr std::array exposure_keys = {
     layered("users", "The users, each with a certificate of its own.", user, required)};
 constexpr section exposure = {"exposure", "an exposure", exposure_keys};
 
-// --- A credential
+// --- Credentials
 
 constexpr std::array values_keys = {
     entry<&desired_credential::file>("file", "Absolute path of the file.", formats::directory, required),
@@ -491,7 +491,7 @@ constexpr std::array credential_keys = {
     each<&desired_credential::hooks>("hooks", about_hooks, hook_section)};
 constexpr section credential = {"credential", "a credential", credential_keys};
 
-// --- The file
+// --- The whole file
 
 constexpr key version_key = {
     .name = "version", .about = "Version of this format.", .value = &formats::version, .fallback = [] {

@@ -10,8 +10,8 @@
 #include <cctype>
 #include <utility>
 
-// The tables fill in what a key says by itself; here is what keys say against each other, and what follows
-// from other keys when nothing is said.
+// Rules between keys, and defaults that depend on other keys.
+// Rules about a single key are in the tables.
 
 namespace config {
 namespace {
@@ -19,10 +19,10 @@ namespace {
 using policy::file_format;
 
 constexpr std::size_t most_hooks = 32;
-constexpr std::size_t generation_digits = 8;  // the common name ends with them (contract section 3)
+constexpr std::size_t generation_digits = 8;  // end of the common name (contract section 3)
 constexpr const char* marker_begin = "[exposure-agent ";
 
-// --- The agent's own sections
+// --- Sections of the agent itself
 
 void program_rule(const layers& of, diagnostics& found)
 {
@@ -68,7 +68,7 @@ void metrics_rule(const layers& metrics, const policy::metrics_settings& setting
                    "`textfile`: node_exporter reads only files that end with .prom");
 }
 
-// systemd gives a colon list; the first directory is ours (systemd.exec, StateDirectory=).
+// systemd passes a colon-separated list; the first directory is ours (systemd.exec, StateDirectory=).
 void default_state_dir(std::string& state_dir, const environment& from, diagnostics& found)
 {
     auto given = from.variable("STATE_DIRECTORY").value_or("");
@@ -110,7 +110,7 @@ void access_rule(const layers& output, const policy::file_access& access, diagno
                    "`mode` lets everyone on this host read the secret; 0640 and a `group` are safer");
 }
 
-// What one key of a user says against another, in the words of a person who mends the file.
+// Rules between the keys of a user, worded for the person who edits the file.
 class user_rules {
 public:
     user_rules(const layers& user, const policy::desired_user& read, const layers& exposure,
@@ -146,7 +146,7 @@ private:
             wrong(user_.where(key), "`" + std::string(key) + "` is missing; give it here or in `defaults`");
     }
 
-    // X.509 allows 64 characters (ub-common-name)
+    // X.509 allows 64 characters (ub-common-name).
     void common_name() const
     {
         if (read_.name.empty() || of_.tenant.empty() || !exposure_.find("variant")) return;
@@ -231,9 +231,9 @@ policy::desired_exposure read_exposure(const layers& exposure, const layers& def
     return read;
 }
 
-// --- What entries say against each other
+// --- Rules between entries
 
-// A directory or file that somebody writes.
+// A directory or file that is written.
 struct target {
     std::string path;  // normalised
     std::string who;   // "user logs/siem"
@@ -241,7 +241,7 @@ struct target {
     bool directory = true;
 };
 
-// The place of each name's first use: a second one is a mistake.
+// Where each name was first used: using it again is an error.
 class names {
 public:
     names(const char* kind, const char* scope, diagnostics& found) : kind_(kind), scope_(scope), found_(found)
@@ -283,7 +283,7 @@ void keep_out_of_state(const std::vector<target>& targets, const std::string& st
     }
 }
 
-// Sorted by their paths, with `/` before every other character, whoever lies inside another follows it.
+// In path order, with `/` before every other character, a path follows the directory that contains it.
 void keep_apart(std::vector<target> targets, diagnostics& found)
 {
     const auto by_path = [](const target& a, const target& b) {
@@ -310,7 +310,7 @@ void keep_apart(std::vector<target> targets, diagnostics& found)
     }
 }
 
-// The tenant that an authorization server's address ends with: https://HOST/SAAS/t/TENANT.
+// The tenant at the end of an authorization server's URL: https://HOST/SAAS/t/TENANT.
 std::string tenant_of(const std::string& auth_url)
 {
     static constexpr std::string_view before = "/t/";
@@ -320,7 +320,7 @@ std::string tenant_of(const std::string& auth_url)
     return tenant.find('/') == std::string::npos ? tenant : "";
 }
 
-// A tenant has at most one instance at a service, so that two exposures of both are one.
+// A tenant has at most one instance per service: two exposures with the same tenant and service conflict.
 class instances {
 public:
     explicit instances(const policy::desired_state& state, diagnostics& found)
@@ -381,7 +381,7 @@ void check_rules(const layers& root, const policy::desired_state& state, diagnos
         for (std::size_t u = 0; u < users.size(); ++u) {
             const layers user(users[u]);
             user_names.add(user);
-            // without names there is no default directory, and that was reported already
+            // without both names there is no default directory, and that has already been reported
             const auto complete = exposure.find("name") && user.find("name");
             const auto full = user.over(inherited);
             if (complete || full.in("output").find("directory"))
@@ -467,7 +467,7 @@ policy::desired_state read_state(const layers& root, const environment& from, di
     return state;
 }
 
-// Of a text that is no YAML: what the line says that gives the key.
+// Best effort for text that is not valid YAML: reads the line with the key.
 std::string state_dir_of(const std::string& text, const environment& from)
 {
     diagnostics ignored;
@@ -478,7 +478,7 @@ std::string state_dir_of(const std::string& text, const environment& from)
         auto line = text.substr(begin, end - begin);
         begin = end + 1;
         line.erase(0, line.find_first_not_of(' '));
-        line.erase(line.find_last_not_of(", \r") + 1);  // in a file that is JSON
+        line.erase(line.find_last_not_of(", \r") + 1);  // when the file is JSON
         if (!line.starts_with("state_dir:") && !line.starts_with("\"state_dir\":")) continue;
         auto tree = read_tree(line, ignored);
         if (tree.what != node::kind::map) continue;

@@ -10,37 +10,37 @@
 
 namespace config {
 
-// What the reader takes from the machine. A value, so that tests need no machine.
+// What the reader needs from the host, as a value so that tests do not depend on their host.
 struct environment {
     std::string hostname;  // short: up to the first dot
     std::function<std::optional<std::string>(const std::string& name)> variable;
 };
 
-// Holds a mapping against the table of its keys: unknown and missing keys, wrong types, values that are not
-// valid. Fills in `${hostname}` and `${env:NAME}` on the way; `$${` stands for a literal `${`. What was
-// reported is marked `faulty`, so that nobody uses it or reports what follows from it.
+// Checks a mapping against its table: unknown and missing keys, wrong types, invalid values. Expands
+// `${hostname}` and `${env:NAME}`; `$${` stands for a literal `${`. Reported values are marked `faulty`, so
+// that they are neither used nor reported again.
 void check(node&, const section&, const environment&, diagnostics&);
 
-// Mappings that override each other key by key, the nearest first: a user, its exposure's defaults, the
-// file's defaults. A plain section is one layer. A faulty value reads as if it were not there.
+// Mappings that override each other key by key, the most specific first: a user, its exposure's defaults, the
+// file's defaults. A plain section is a single layer. A faulty value is treated as missing.
 class layers {
 public:
     layers() = default;
     explicit layers(const node* nearest);  // nullptr: no such section
 
-    // The same, backed by what these do not say.
+    // These layers, backed by `defaults`.
     layers over(const layers& defaults) const;
 
-    // The mapping under `key`, of every layer that has one.
+    // The mappings under `key`, from every layer that has one.
     layers in(const std::string& key) const;
 
-    // The value that counts, or nullptr: not given, or faulty.
+    // The effective value, or nullptr when it is missing or faulty.
     const node* find(const std::string& key) const;
 
-    // Given at all, be it faulty: then nothing follows from its absence.
+    // True even if the value is faulty: then no error may be derived from its absence.
     bool has(const std::string& key) const;
 
-    // Where `key` is given, else where the nearest layer begins.
+    // The position of `key`, or else the start of the most specific layer.
     place where(const std::string& key) const;
 
     std::string text(const std::string& key) const;

@@ -9,7 +9,7 @@ namespace config {
 namespace {
 
 constexpr const char* variable_pattern =
-    R"(\$\{)";  // a value that ${…} fills in is checked by the reader alone
+    R"(\$\{)";  // values with ${…} are checked only by the reader
 
 std::string json(std::string_view text)
 {
@@ -67,7 +67,7 @@ std::string type_of(const format& value)
                     member("maximum", std::to_string(value.most))});
         return member("anyOf", array({number, variable()}));
     }
-    // a mode may stand without quotes, and then it is a number
+    // a mode may be unquoted, which makes it a number
     const auto types = type == "mode" ? array({json("string"), json("integer")}) : json("string");
     if (!value.pattern) return member("type", types);
     return member("type", types) + "," +
@@ -85,7 +85,7 @@ std::string property(const key& f)
     std::vector<std::string> members = {member("description", json(f.about))};
     switch (f.shape) {
         case key::form::one:
-            // draft-07 ignores what stands beside a $ref
+            // draft-07 ignores everything next to a $ref
             members.push_back(f.inner ? member("allOf", array({object({value_of(f)})})) : value_of(f));
             break;
         case key::form::list:
@@ -129,7 +129,7 @@ void define(const section& in, std::set<std::string>& done, std::vector<std::str
     }
 }
 
-// Two blanks a level, one member a line.
+// Two spaces per level, one member per line.
 std::string indented(const std::string& compact)
 {
     std::string text;

@@ -13,7 +13,7 @@ constexpr std::size_t longest_name = 64;
 constexpr std::size_t longest_topic = 249;
 constexpr std::size_t longest_file_name = 255;  // NAME_MAX, and systemd's UNIT_NAME_MAX
 constexpr std::size_t longest_path = 4095;      // PATH_MAX without the NUL
-constexpr std::uint64_t no_id = 4294967295;     // (uid_t)-1: chown(2) takes it for "leave it as it is"
+constexpr std::uint64_t no_id = 4294967295;     // (uid_t)-1: to chown(2) it means "leave unchanged"
 constexpr std::size_t longest_email = 254;      // RFC 5321 section 4.5.3.1.3
 
 bool is_lower(char c)
@@ -64,7 +64,7 @@ bool is_ipv6(const std::string& host)
     return ::inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
-// Letters, digits, `-`, `_` in labels of 1 to 63; what consists of digits and dots must be an IPv4 address.
+// Labels of 1 to 63 letters, digits, `-` and `_`; digits and dots alone must form an IPv4 address.
 bool is_host(const std::string& host)
 {
     if (host.empty() || host.size() > longest_host) return false;
@@ -92,7 +92,7 @@ std::optional<std::uint16_t> read_port(std::string_view text)
     return static_cast<std::uint16_t>(value);
 }
 
-// Host and, behind a colon, port; the colon without a port is a fault.
+// A host and, after a colon, a port; a colon without a port is an error.
 std::optional<std::pair<std::string, std::optional<std::uint16_t>>> read_authority(std::string_view text)
 {
     std::string host;
@@ -235,7 +235,7 @@ std::optional<policy::duration> read_duration(std::string_view text)
 {
     if (text.empty()) return std::nullopt;
     std::int64_t total = 0;
-    auto unit = units.begin();  // the next one must be smaller than the last
+    auto unit = units.begin();  // units must come in descending order
     while (!text.empty()) {
         const auto digits = std::find_if_not(text.begin(), text.end(), is_digit) - text.begin();
         const auto number = read_integer(text.substr(0, static_cast<std::size_t>(digits)));

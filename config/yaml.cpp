@@ -83,14 +83,14 @@ place place_of(const YAML::Mark& mark)
     return {std::max(mark.line, 0) + 1, std::max(mark.column, 0) + 1};
 }
 
-// Builds the tree from the parser's events: unlike YAML::Node they keep the marks of keys, keys given twice
-// and which scalars were quoted.
+// Builds the tree from the parser's events. Unlike YAML::Node, they preserve the positions of keys, duplicate
+// keys, and which scalars were quoted.
 class builder : public YAML::EventHandler {
 public:
     explicit builder(diagnostics& found) : found_(found) {}
 
     node take() { return std::move(root_); }
-    place begin() const { return begin_; }  // of the document read last
+    place begin() const { return begin_; }  // of the last document read
 
     void OnDocumentStart(const YAML::Mark& mark) override { begin_ = place_of(mark); }
     void OnDocumentEnd() override { ++documents_; }
@@ -136,10 +136,10 @@ private:
     struct level {
         node under;
         std::set<std::string> seen = {};
-        bool skip_value = false;  // its key is not one
+        bool skip_value = false;  // its key is not usable
     };
 
-    // Of a second document one sentence is said, not one for everything in it.
+    // A second document is reported once, not once per value.
     bool first() const { return documents_ == 0; }
 
     void no_anchor(const YAML::Mark& mark, YAML::anchor_t anchor)
@@ -184,7 +184,7 @@ private:
             skip_value = !usable_key(value, seen);
             if (!skip_value) under.keys.push_back(std::move(value));
         } else {
-            // `key:` with nothing behind it: the parser marks what comes next, a person looks at the key
+            // `key:` without a value: the parser marks the next token, but people look at the key
             const auto& key = under.keys.back();
             if (value.what == node::kind::null && value.at.line != key.at.line) value.at = key.at;
             under.items.push_back(std::move(value));
@@ -213,7 +213,7 @@ private:
     int documents_ = 0;
 };
 
-// What to look at, from the line where the parser gave up.
+// A hint for the line at which the parser gave up.
 std::string advice(const std::string& text, int line)
 {
     std::istringstream lines(text);

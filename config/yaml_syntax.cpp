@@ -10,8 +10,8 @@
 namespace config {
 namespace {
 
-constexpr std::size_t deepest_nesting = 32;   // the keys of this file need 10
-constexpr std::size_t most_values = 250'000;  // ten thousand users with every key
+constexpr std::size_t deepest_nesting = 32;   // the longest key path needs 10
+constexpr std::size_t most_values = 250'000;  // ten thousand users with every key set
 constexpr std::string_view byte_order_mark = "\xef\xbb\xbf";
 
 bool is_blank(char c)
@@ -19,7 +19,7 @@ bool is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-// YAML 1.2 section 5.1, but without NEL
+// YAML 1.2 section 5.1, except NEL
 bool is_printable(char32_t c)
 {
     if (c < 0x20) return c == '\n' || c == '\r' || c == '\t';
@@ -47,8 +47,8 @@ bool check_characters(std::string_view text, diagnostics& found)
     return true;
 }
 
-// Follows the block structure by its columns and the flow structure by its brackets. A scalar is followed to
-// its end, not interpreted: that is the library's part.
+// Tracks the block structure by columns and the flow structure by brackets.
+// Scalars are skipped, not interpreted: that is left to yaml-cpp.
 class scanner {
 public:
     scanner(std::string_view text, diagnostics& found) : text_(text), found_(found)
@@ -75,7 +75,7 @@ private:
         enum { entry, key, value, done } next = entry;
     };
 
-    // --- Positions
+    // --- Position
 
     char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\n'; }
     bool at_end_of_line(std::size_t ahead = 0) const
@@ -113,7 +113,7 @@ private:
         ++line_;
     }
 
-    // A `#` begins a comment at the begin of a line and after a blank.
+    // A `#` starts a comment at the beginning of a line and after a blank.
     bool at_comment() const
     {
         return peek() == '#' && at_ < text_.size() && (at_ == line_begin_ || is_blank(text_[at_ - 1]));
@@ -170,7 +170,7 @@ private:
         content(false);
     }
 
-    // The next line of a plain scalar. Where it looks like a key or an item, it was meant as one.
+    // The next line of a plain scalar. If it looks like a key or a list item, it was meant as one.
     void continuation()
     {
         if (at_indicator('-')) return void(fail("a list item is not allowed here; check the indentation"));
@@ -180,15 +180,15 @@ private:
         next_line();
     }
 
-    // Enters the list or mapping that has an entry at `where`.
+    // Enters the list or mapping whose entry starts at column `where`.
     bool enter(bool list, std::size_t where)
     {
         if (!list && !fresh_ && levels_.size() > 1 && levels_.back().list && levels_.back().column == where &&
             !levels_[levels_.size() - 2].list && levels_[levels_.size() - 2].column == where)
-            levels_.pop_back();  // a list may stand at its key's own column; here it ends
+            levels_.pop_back();  // a list may start at its key's own column; here it ends
         const bool inside = !fresh_ && !levels_.empty() && levels_.back().column == where;
         if (!inside || levels_.back().list != list) {
-            const bool aligned = inside && list && !levels_.back().list;  // the list at its key's column
+            const bool aligned = inside && list && !levels_.back().list;  // a list at its key's column
             if (!expecting_ || (inside && !aligned))
                 return fail(list ? "a list item is not allowed here; check the indentation"
                                  : "a key is not allowed here; check the indentation");
@@ -202,7 +202,7 @@ private:
         return fail("this is nested deeper than any key of this file; check the brackets here");
     }
 
-    // What stands at this place of a line, up to its end. `in_value`: behind a `key: ` of this line.
+    // Reads from here to the end of the line. `in_value`: after a `key: ` on this line.
     void content(bool in_value)
     {
         while (!failed_) {
@@ -270,7 +270,7 @@ private:
                     "this line is neither `KEY: VALUE` nor `- ITEM`; check the quotes and the indentation");
     }
 
-    // Anchors and tags; the library reports them with everything else that is not read.
+    // Skips anchors and tags; the tree builder reports them.
     bool properties()
     {
         while (peek() == '&' || peek() == '!') {
@@ -304,7 +304,7 @@ private:
         return fail(std::string("a value cannot start with ") + c + "; put it in quotes");
     }
 
-    // To the end of the line, a comment or `: `.
+    // Up to the end of the line, a comment or `: `.
     bool plain_scalar(place)
     {
         if (!starts_plain(false)) return refuse_start();
@@ -374,7 +374,7 @@ private:
     bool flow()
     {
         std::vector<bracket> open;
-        bool plain_continues = false;  // the last scalar was plain and ended with its line
+        bool plain_continues = false;  // the last scalar was plain and ended at its line's end
         do {
             if (at_ >= text_.size() || at_document_marker()) return never_closed(open);
             if (at_end_of_line() || at_comment()) {
@@ -472,7 +472,7 @@ private:
         in.next = in.next == bracket::entry ? bracket::key : bracket::done;
     }
 
-    // In a line that is not indented, the brackets before it were forgotten.
+    // On a line that is not indented, the real error is the unclosed bracket before it.
     bool misplaced(const std::vector<bracket>& open, std::string what = {})
     {
         const auto spaces = std::min(text_.find_first_not_of(' ', line_begin_), text_.size()) - line_begin_;
@@ -494,9 +494,9 @@ private:
     int line_ = 1;
     std::size_t values_ = 0;
     std::vector<level> levels_;
-    bool expecting_ = true;    // a document, an item or a key has no value yet
-    bool fresh_ = false;       // behind a `- ` of this line: a new list or mapping begins here
-    bool plain_open_ = false;  // a plain scalar that the next line may continue
+    bool expecting_ = true;    // a document, list item or key still has no value
+    bool fresh_ = false;       // after a `- ` on this line: a new list or mapping starts here
+    bool plain_open_ = false;  // the next line may continue a plain scalar
     bool failed_ = false;
 };
 

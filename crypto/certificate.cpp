@@ -22,15 +22,15 @@ namespace crypto {
 
 namespace {
 
-// --- From the text that a platform sent to the DER of each certificate in it
+// --- From the platform's text to the DER of each certificate
 
-constexpr std::size_t certificate_text_bytes = 512 << 10;  // nothing we will ever see is larger
+constexpr std::size_t certificate_text_bytes = 512 << 10;  // far larger than any real answer
 constexpr std::string_view begin_mark = "-----BEGIN ";
 constexpr std::string_view end_mark = "-----END ";
 constexpr std::string_view dashes = "-----";
-constexpr int wrappings = 3;  // base64 of base64 of PEM is as deep as we look
+constexpr int wrappings = 3;  // at most base64 of base64 of PEM
 
-// Repeating the same call will not help.
+// A retry of the same call cannot help.
 policy::failure unusable(std::string what)
 {
     return {.code = policy::errc::unusable_certificate,
@@ -38,7 +38,7 @@ policy::failure unusable(std::string what)
             .kind = policy::retry::after_change};
 }
 
-// JSON in JSON leaves escapes behind: \n, \r and \/ become what they mean.
+// Replaces the escapes \n, \r and \/ that JSON inside JSON leaves behind.
 std::string without_escapes(std::string_view text)
 {
     std::string plain;
@@ -48,7 +48,7 @@ std::string without_escapes(std::string_view text)
         const bool escape = text[at] == '\\' && (next == 'n' || next == 'r' || next == '/' || next == '\\');
         if (!escape) {
             plain += text[at];
-        } else if (next != '\\') {  // of two backslashes the second begins the escape
+        } else if (next != '\\') {  // after two backslashes, the second one starts the escape
             plain += next == '/' ? '/' : '\n';
             ++at;
         }
@@ -61,7 +61,7 @@ bool holds_certificate(std::string_view label)
     return label == "CERTIFICATE" || label == "X509 CERTIFICATE";
 }
 
-// Every certificate between its marks; blocks of another kind are passed over.
+// All certificates in PEM blocks; other kinds of block are skipped.
 policy::result<std::vector<std::string>> from_pem(std::string_view text)
 {
     std::vector<std::string> pieces;
@@ -89,7 +89,7 @@ policy::result<std::vector<std::string>> from_pem(std::string_view text)
     return pieces;
 }
 
-// Encoded parts in a row, each with its own padding.
+// Concatenated base64 parts, each with its own padding.
 std::optional<std::string> from_base64(std::string_view text)
 {
     std::string bytes;
@@ -105,7 +105,7 @@ std::optional<std::string> from_base64(std::string_view text)
     return bytes;
 }
 
-// A SEQUENCE with a length in the long form: base64 text cannot begin like this.
+// A SEQUENCE with a long-form length: base64 text cannot start with these bytes.
 bool begins_as_der(std::string_view bytes)
 {
     return bytes.size() > 2 && bytes[0] == '\x30' && (static_cast<unsigned char>(bytes[1]) & 0x80) != 0;
@@ -123,8 +123,8 @@ policy::result<std::vector<std::string>> unwrap(std::string text, int depth)
     return unwrap(std::move(*bytes), depth - 1);
 }
 
-// Undoes escapes, PEM and base64, in whatever order they were applied. The pieces may be several certificates
-// in a row, or no certificate at all.
+// Undoes escapes, PEM and base64 in any order.
+// A piece may hold several concatenated certificates, or none at all.
 policy::result<std::vector<std::string>> unwrap_certificates(std::string_view text)
 {
     if (text.size() > certificate_text_bytes)
@@ -167,11 +167,11 @@ std::string serial_hex(const X509* x)
     const openssl::bio memory(BIO_new(BIO_s_mem()));
     i2a_ASN1_INTEGER(memory.get(), X509_get0_serialNumber(x));
     std::string text(openssl::written(memory));
-    std::erase_if(text, [](char c) { return c == '\\' || c == '\n'; });  // of serials over 35 bytes
+    std::erase_if(text, [](char c) { return c == '\\' || c == '\n'; });  // in serials longer than 35 bytes
     return text;
 }
 
-// RFC 5280 section 4.2.1.12. An extension that cannot be read allows nothing.
+// RFC 5280 section 4.2.1.12. An unreadable extension allows nothing.
 std::optional<bool> allows_client_auth(const X509* x)
 {
     int found = 0;
@@ -209,13 +209,13 @@ openssl::x509 parse(std::string_view der)
     return openssl::x509(d2i_X509(nullptr, &at, static_cast<long>(der.size())));
 }
 
-// RFC 2315: a ContentInfo names its kind, 1.2.840.113549.1.7.x, right after its first length.
+// RFC 2315: a ContentInfo starts with its type, 1.2.840.113549.1.7.x, right after the first length.
 bool is_pkcs7(std::string_view der)
 {
     return der.substr(0, 24).find("\x2a\x86\x48\x86\xf7\x0d\x01\x07") != std::string_view::npos;
 }
 
-// Appends every certificate of the DER bytes that is not yet in the list.
+// Appends every certificate in the DER bytes that is not yet in the list.
 policy::result<void> read_der(std::string_view der, std::vector<certificate>& found)
 {
     const openssl::error_queue errors;
@@ -301,7 +301,7 @@ verdict judge(const certificate& leaf, std::string_view key_fingerprint, policy:
 
 namespace {
 
-constexpr int iterations = 10'000;  // what keytool 17 writes
+constexpr int iterations = 10'000;  // the default of keytool 17
 constexpr int salt_bytes = 16;
 constexpr int without_mac = -1;
 
@@ -336,7 +336,7 @@ policy::result<secret> make_pkcs12(const private_key& key, const certificate_cha
     const openssl::x509_list rest = parse(chain.rest);
     if (!leaf || !rest) return errors.failure("cannot read the certificates for the PKCS#12 file");
 
-    // the MAC is set apart, because PKCS12_create leaves its digest to the version of OpenSSL
+    // the MAC is set separately, because the digest that PKCS12_create uses depends on the OpenSSL version
     const openssl::pkcs12 file(PKCS12_create(password.c_str(), friendly_name.c_str(), key.native(),
                                              leaf.get(), rest.get(), NID_aes_256_cbc, NID_aes_256_cbc,
                                              iterations, without_mac, 0));

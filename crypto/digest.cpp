@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::string_view alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
-// 0 to 63, or -1: not a character of base64 or base64url.
+// 0 to 63; -1 for characters that are in neither base64 nor base64url.
 int value_of(char c)
 {
     if (c == '-') return 62;
@@ -89,7 +89,7 @@ std::optional<std::string> base64_decode(std::string_view text)
         if (value < 0 || padding > 0) return std::nullopt;
         bits = bits << 6 | static_cast<std::uint32_t>(value);
         ++digits;
-        // of four digits the second, third and fourth each complete a byte
+        // in each group of four, digits two, three and four complete a byte
         if (digits % 4 != 1) bytes += static_cast<char>(bits >> (digits % 4 == 0 ? 0 : 8 - digits % 4 * 2));
     }
     if (digits % 4 == 1) return std::nullopt;

@@ -66,7 +66,7 @@ std::optional<key_type> type_of(const EVP_PKEY* key)
     return std::nullopt;
 }
 
-// Without it OpenSSL would ask for the password of an encrypted key on the terminal.
+// Otherwise OpenSSL would prompt for an encrypted key's password on the terminal.
 int no_password(char*, int, int, void*)
 {
     return -1;

@@ -12,28 +12,28 @@ struct evp_pkey_st;  // OpenSSL's EVP_PKEY
 
 namespace crypto {
 
-// A private key of one of the six types that the configuration knows. Immutable; several threads may use one.
+// A private key of one of the six configurable types. Immutable, so threads may share it.
 class private_key {
 public:
-    // May take seconds (RSA 4096): call it off the loop. Any number of threads may generate at once.
-    // errc::crypto: OpenSSL or the system's random source refused.
+    // May take seconds (RSA 4096): call it off the event loop. Several threads may generate at the same time.
+    // errc::crypto: an error from OpenSSL or the system's random source.
     [[nodiscard]] static policy::result<private_key> generate(policy::key_type);
 
-    // Reads PKCS#8 or the older PEM forms, not encrypted. errc::crypto: unreadable, encrypted, or of a type
-    // that we do not make.
+    // Reads unencrypted PKCS#8 or the older PEM formats. errc::crypto:
+    // unreadable, encrypted, or of a type that we do not generate.
     [[nodiscard]] static policy::result<private_key> from_pem(std::string_view);
 
     // The same for an encrypted key. errc::crypto also for a wrong password.
     [[nodiscard]] static policy::result<private_key> from_encrypted_pem(std::string_view,
                                                                         const secret& password);
 
-    // PKCS#8, not encrypted: Java 17 cannot read what OpenSSL 3 encrypts.
+    // PKCS#8, unencrypted: Java 17 cannot read keys encrypted by OpenSSL 3.
     [[nodiscard]] policy::result<secret> to_pem() const;
 
     policy::key_type type() const noexcept { return type_; }
 
-    // SHA-256 over the SubjectPublicKeyInfo in DER, 64 lower-case hex digits. Its first 8 name the
-    // generation, its first 16 stand in the marker (contract section 3).
+    // SHA-256 of the SubjectPublicKeyInfo in DER, as 64 lower-case hex digits. The first 8 are the generation
+    // id, the first 16 are in the marker (contract section 3).
     const std::string& fingerprint() const noexcept { return fingerprint_; }
 
     evp_pkey_st* native() const noexcept { return key_.get(); }
@@ -52,10 +52,10 @@ private:
     std::string fingerprint_;
 };
 
-// Whether a password is needed to read the key.
+// True when reading the key requires a password.
 bool is_encrypted(std::string_view pem);
 
-// One certificate signing request in its two encodings.
+// A certificate signing request in both encodings.
 struct csr {
     std::string der;
     std::string pem;
@@ -63,9 +63,9 @@ struct csr {
     bool operator==(const csr&) const = default;
 };
 
-// PKCS#10 (RFC 2986) as contract section 3 wants it: the subject is the common name alone (UTF8String), the
-// one requested extension is extendedKeyUsage clientAuth; signed with SHA-256, by Ed25519 with its own
-// digest. errc::crypto: a common name of no or more than 64 characters, or OpenSSL refused.
+// A PKCS#10 request (RFC 2986) as specified in contract section 3: the subject is only the common name
+// (UTF8String), the only requested extension is extendedKeyUsage clientAuth; signed with SHA-256, or by
+// Ed25519 with its own digest. errc::crypto: an empty common name, one over 64 characters, or OpenSSL failed.
 [[nodiscard]] policy::result<csr> make_csr(const private_key&, std::string_view common_name);
 
 }  // namespace crypto

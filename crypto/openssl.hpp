@@ -12,7 +12,7 @@
 #include <string>
 #include <string_view>
 
-// Internal to this room: owning handles, and the one place where OpenSSL's errors become failures.
+// Internal to this room: owning handles, and the only code that turns OpenSSL errors into failures.
 
 namespace crypto::openssl {
 
@@ -45,8 +45,8 @@ using x509_list = std::unique_ptr<STACK_OF(X509), freed_by<free_certificates>>;
 using extended_key_usage = std::unique_ptr<EXTENDED_KEY_USAGE, freed_by<EXTENDED_KEY_USAGE_free>>;
 using pkcs12 = std::unique_ptr<PKCS12, freed_by<PKCS12_free>>;
 
-// Stands at the head of every function that calls OpenSSL: the thread's error queue is empty before and
-// after, so that no error is ever blamed on a later call (Asio reads the same queue).
+// Put first in every function that calls OpenSSL: it empties the thread's error queue before and after the
+// call, so that no error is attributed to a later one (Asio reads the same queue).
 class error_queue {
 public:
     error_queue() noexcept;
@@ -54,17 +54,17 @@ public:
     error_queue(const error_queue&) = delete;
     error_queue& operator=(const error_queue&) = delete;
 
-    // "what: OpenSSL's reasons", and empties the queue. OpenSSL names places and formats, never contents.
+    // "what: OpenSSL's reasons"; empties the queue. OpenSSL names locations and formats, never contents.
     [[nodiscard]] policy::failure failure(std::string what, policy::errc = policy::errc::crypto) const;
 };
 
 // A BIO that reads these bytes, which must outlive it.
 bio reader(std::string_view bytes);
 
-// What was written to a memory BIO; valid while that lives. Memory BIOs wipe their buffer.
+// The bytes written to a memory BIO; valid during its lifetime. Memory BIOs wipe their buffer.
 std::string_view written(const bio&);
 
-// The DER of an object, by OpenSSL's i2d function for it; empty on failure.
+// The DER of an object, made by its i2d function; empty on failure.
 template <auto i2d, class T>
 std::string to_der(const T* object)
 {
@@ -75,7 +75,7 @@ std::string to_der(const T* object)
     return i2d(object, &end) == length ? der : std::string();
 }
 
-// RFC 7468 text of these bytes, e.g. with label "CERTIFICATE".
+// The RFC 7468 text of these bytes, with a label such as "CERTIFICATE".
 std::string to_pem(const char* label, std::string_view der);
 
 }  // namespace crypto::openssl

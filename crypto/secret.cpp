@@ -24,7 +24,7 @@ void release(void* memory, const char*, int)
     std::free(memory);
 }
 
-// realloc(3) would leave the old place as it was
+// realloc(3) would not wipe the old block
 void* reallocate(void* memory, std::size_t size, const char* file, int line)
 {
     void* const larger = allocate(size, file, line);
@@ -55,7 +55,7 @@ secret::secret(secret&& other) noexcept : bytes_(std::exchange(other.bytes_, {})
 
 secret& secret::operator=(secret&& other) noexcept
 {
-    bytes_.swap(other.bytes_);  // what we held is wiped with the other
+    bytes_.swap(other.bytes_);  // our old content is wiped with `other`
     return *this;
 }
 

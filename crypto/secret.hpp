@@ -8,8 +8,8 @@
 
 namespace crypto {
 
-// Bytes that nobody else may see: tokens, keys, passwords. Wiped from memory when it ends, copied only by
-// clone(), and without an operator<<, so that no log line can hold one by accident.
+// Confidential bytes: tokens, keys, passwords. Wiped from memory on destruction, copied only by clone(), and
+// without an operator<<, so that they cannot be logged by accident.
 class secret {
 public:
     secret() = default;
@@ -24,28 +24,28 @@ public:
 
     [[nodiscard]] secret clone() const;
 
-    // Valid while this secret lives and is not assigned to.
+    // Valid until this secret is destroyed or assigned to.
     std::string_view view() const noexcept;
     const char* c_str() const noexcept;
     bool empty() const noexcept;
 
-    // Takes the same time wherever the two differ; their lengths are no secret.
+    // In constant time for equal lengths; the lengths are not secret.
     friend bool operator==(const secret&, const secret&) noexcept;
 
 private:
-    // A vector, because moving a short std::string leaves its bytes behind. Ends in a NUL unless empty.
+    // A vector, because moving a short std::string leaves its bytes behind. NUL-terminated unless empty.
     std::vector<char> bytes_;
 };
 
-// Overwrites the characters and empties the text: for the buffers that a secret passes through.
+// Overwrites and empties the text: for buffers that hold a secret temporarily.
 void wipe(std::string& text) noexcept;
 void wipe(void* bytes, std::size_t size) noexcept;
 
-// From now on OpenSSL wipes whatever memory it frees: some of its encoders leave private keys behind. To be
-// called first in main; false when OpenSSL has allocated memory already.
+// From now on OpenSSL wipes all memory that it frees, because some of its encoders leave private keys behind.
+// Must be called first in main; false when OpenSSL has already allocated memory.
 bool wipe_memory_freed_by_openssl() noexcept;
 
-// For containers that secrets pass through: memory is wiped before it is given back.
+// For containers that hold secrets temporarily: memory is wiped before it is freed.
 template <class T>
 struct wiping_allocator {
     using value_type = T;
