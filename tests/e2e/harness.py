@@ -1,7 +1,7 @@
-"""What the end-to-end tests share: the bundled platform, the real program, and a look at what it left on disk.
+"""Shared code of the end-to-end tests: the bundled platform, the real program, and access to what it left on disk.
 
-Standard library only. EXPOSURE_AGENT_BUILD names the directory of the built programs (default: build/ of this tree),
-so that every test file can also be run by hand: python3 tests/e2e/test_something.py
+Standard library only. EXPOSURE_AGENT_BUILD is the directory of the built programs (default: build/ of this tree), so
+that each test file can also be run directly: python3 tests/e2e/test_something.py
 """
 
 import base64
@@ -35,7 +35,7 @@ SETTLE_S = 1  # reconcile.settle
 
 
 def built(program):
-    """The path of a built program; a test that needs one which is not there is skipped."""
+    """The path of a built program; skips the test if it has not been built."""
     path = BUILD / program
     if not path.exists():
         raise unittest.SkipTest(f"{path} is not built")
@@ -43,7 +43,7 @@ def built(program):
 
 
 class UnixConnection(http.client.HTTPConnection):
-    """HTTP over a Unix socket: the control socket, a metrics listener."""
+    """HTTP over a Unix socket, such as the control socket or a metrics listener."""
 
     def __init__(self, path):
         super().__init__("localhost", timeout=RUN_TIMEOUT)
@@ -56,14 +56,14 @@ class UnixConnection(http.client.HTTPConnection):
 
 
 def scrape(listener):
-    """The metrics that a daemon shows on its Unix socket."""
+    """The metrics that a daemon serves on its Unix socket."""
     with contextlib.closing(UnixConnection(listener)) as connection:
         connection.request("GET", "/metrics")
         return connection.getresponse().read().decode()
 
 
 def settle(agent):
-    """Reconciles until every POST has settled and the list was searched for a double of it."""
+    """Reconciles until every POST has settled and the list has been searched for duplicates."""
     agent.run("reconcile", expect=0)
     settled = time.time() + SETTLE_S
     wait_until(lambda: time.time() > settled)
@@ -71,7 +71,7 @@ def settle(agent):
 
 
 def wait_until(condition, timeout=RUN_TIMEOUT, pause=0.02):
-    """The first true value of condition(); AssertionError when there is none in time."""
+    """Returns the first true value of condition(); raises AssertionError on timeout."""
     deadline = time.monotonic() + timeout
     while True:
         value = condition()
@@ -83,7 +83,7 @@ def wait_until(condition, timeout=RUN_TIMEOUT, pause=0.02):
 
 
 class Answer:
-    """One HTTP answer, read to its end."""
+    """An HTTP response, read completely."""
 
     def __init__(self, status, headers, body):
         self.status = status
@@ -96,11 +96,11 @@ class Answer:
 
 
 class ControlError(Exception):
-    """The control API refused a call."""
+    """The control API rejected a call."""
 
 
 class Simulator:
-    """A platform of its own, in a temporary directory, until stop(). Use it as a context manager or with addCleanup."""
+    """A platform for one test, in a temporary directory, until stop(). Use it with `with` or addCleanup."""
 
     def __init__(self, behaviour=None, keep_state=False, directory=None):
         self._owned = directory is None
@@ -118,7 +118,7 @@ class Simulator:
         self.stop()
 
     def start(self):
-        """Starts it; after a halt() it comes back at the same address, with the same authorities."""
+        """Starts it; after halt() it restarts at the same address with the same CAs."""
         ready = self.directory / "ready.json"
         ready.unlink(missing_ok=True)
         command = [built("platform-simulator"), "--directory", self.directory, "--listen", self._listen]
@@ -139,7 +139,7 @@ class Simulator:
         self._listen = f"127.0.0.1:{self.port}"
 
     def halt(self, how=signal.SIGTERM):
-        """Stops answering; the directory stays."""
+        """Stops the process; the directory remains."""
         if self._process.poll() is None:
             self._process.send_signal(how)
         self._process.wait(START_TIMEOUT)
@@ -151,7 +151,7 @@ class Simulator:
         if self._process.returncode not in (0, -signal.SIGKILL):
             raise AssertionError(f"platform-simulator ended with {self._process.returncode}")
 
-    # Where things are
+    # Addresses and files
 
     @property
     def ca_file(self):
@@ -188,19 +188,19 @@ class Simulator:
         return self.state()["users"]
 
     def requests(self, operation=None, since=0):
-        """The journal: what arrived, in order; only one operation's when it is named."""
+        """The journal: all requests in order, or only those of one operation."""
         records = self.control("GET", f"/requests?since={since}")["requests"]
         return [r for r in records if operation is None or r["operation"] == operation]
 
     def operations(self):
-        """The names of what arrived, in order."""
+        """The operations of all requests, in order."""
         return [r["operation"] for r in self.requests()]
 
     def clear_requests(self):
         self.control("POST", "/requests/clear")
 
     def behave(self, **change):
-        """A merge patch of the behaviour: behave(exposure={"ready_delay_ms": 0})."""
+        """Merge-patches the behaviour: behave(exposure={"ready_delay_ms": 0})."""
         return self.control("PATCH", "/behaviour", change)
 
     def fault(self, **rule):
@@ -229,14 +229,14 @@ class Simulator:
         self.control("POST", "/tokens/revoke")
 
     def put_user(self, variant="log", tenant=TENANT, **fields):
-        """Somebody else's user, READY at once; returns its id."""
+        """Adds a user made by somebody else, READY at once; returns its id."""
         return self.control("POST", "/users", {"variant": variant, "tenant": tenant, **fields})["ids"][0]
 
     def change_user(self, user_id, **change):
         self.control("PATCH", f"/users/{user_id}", change)
 
     def delete_users(self, **selection):
-        """As somebody else would: by id, ids, variant, tenant, description_contains; all without a filter."""
+        """Deletes users as somebody else would: by id, ids, variant, tenant, description_contains; no filter: all."""
         return self.control("DELETE", "/users", selection)["deleted"]
 
     def delete_instances(self, **selection):
@@ -245,7 +245,7 @@ class Simulator:
     def put_instance(self, variant="log", tenant=TENANT, **fields):
         return self.control("POST", "/instances", {"variant": variant, "tenant": tenant, **fields})["id"]
 
-    # The platform itself, as a client of ours would call it
+    # The platform API, called like any client
 
     def tls_context(self):
         return ssl.create_default_context(cafile=str(self.ca_file))
@@ -254,7 +254,7 @@ class Simulator:
         return http.client.HTTPSConnection(host, self.port, timeout=RUN_TIMEOUT, context=self.tls_context())
 
     def call(self, method, path, body=None, token=None, headers=None, connection=None):
-        """One request; `body`: bytes, text or something that becomes JSON."""
+        """Sends one request; `body`: bytes, text, or an object to be sent as JSON."""
         sent = {"Accept": "application/json"}
         if token:
             sent["Authorization"] = f"Bearer {token}"
@@ -283,15 +283,15 @@ class Simulator:
 
 
 def to_yaml(value):
-    """YAML is a superset of JSON: what a test writes as Python needs no YAML library."""
+    """JSON is valid YAML, so tests need no YAML library."""
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
 class Agent:
-    """The real program with a directory of its own: configuration, state and published files.
+    """The real program with its own directory for configuration, state and published files.
 
-    `exposures`: dicts as in the file (contract section 2); base_url and tenant are filled in. `users` is the short
-    form for one exposure `logs` of the log variant. `settings` is merged over the top level of the file.
+    `exposures`: dicts as in the file (contract section 2); base_url and tenant are added. `users` is a shorthand for a
+    single exposure `logs` of the log variant. `settings` is merged into the top level of the file.
     """
 
     def __init__(self, simulator, users=None, exposures=None, settings=None, login=True, owner="web-01"):
@@ -333,7 +333,7 @@ class Agent:
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def exposure(self, variant="log", users=(), **rest):
-        """An exposure of the file; a user may be given by its name alone."""
+        """An exposure for the file; a user may be given by name only."""
         entry = {
             "name": NAME_PREFIXES[variant],
             "variant": variant,
@@ -346,7 +346,7 @@ class Agent:
         return entry
 
     def write_config(self):
-        """After a change of `settings`. In one rename, as a careful person's editor does it."""
+        """Writes `settings` to the file, replacing it atomically."""
         temporary = self.config_file.with_suffix(".new")
         temporary.write_text(to_yaml(self.settings) + "\n")
         os.chmod(temporary, 0o644)
@@ -357,13 +357,13 @@ class Agent:
         path.touch(mode=0o600)
         path.write_text(text + "\n")
 
-    # Running it
+    # Running the program
 
     def command(self, *arguments):
         return [str(built("exposure-agent")), "-c", str(self.config_file), *map(str, arguments)]
 
     def run(self, *arguments, expect=None, stdin="", environment=None, timeout=RUN_TIMEOUT):
-        """Runs one verb to its end; with `expect`, another exit code is a failure that shows what was said."""
+        """Runs one command to completion; with `expect`, any other exit code fails the test and shows the output."""
         done = subprocess.run(
             self.command(*arguments),
             input=stdin,
@@ -380,11 +380,11 @@ class Agent:
         return done
 
     def json(self, *arguments, expect=0):
-        """The JSON that a verb prints with -o json."""
+        """The JSON printed by a command with -o json."""
         return json.loads(self.run(*arguments, "-o", "json", expect=expect).stdout)
 
     def start(self, *arguments, environment=None):
-        """Starts a verb (such as `run`) and returns the process; what it says goes to `agent.log`."""
+        """Starts a command (such as `run`) and returns the process; its output goes to `agent.log`."""
         with open(self.directory / "agent.log", "ab") as log:
             return subprocess.Popen(
                 self.command(*arguments), stdout=log, stderr=log, env=self.environment(environment)
@@ -395,14 +395,14 @@ class Agent:
         return {**kept, **(more or {})}
 
     def login(self, **owner):
-        """Logs in with a refresh token that the platform made for us."""
+        """Logs in with a refresh token minted by the platform."""
         token_file = self.directory / "seed-refresh-token"
         self._write_secret(token_file, self.simulator.refresh_token(**owner))
         self.run("login", "--refresh-token-file", token_file, expect=0)
         token_file.unlink()
 
     def status(self, name=None):
-        """The JSON of status; of one user when it is named `exposure/user`."""
+        """The JSON of status, or of a single user given as `exposure/user`."""
         shown = self.json("status")
         if name is None:
             return shown
@@ -421,16 +421,16 @@ class Agent:
         return self.state_dir / "private" / "state.db"
 
     def change_state(self, sql, *values):
-        """Changes the private store behind the program's back."""
+        """Modifies the private store, bypassing the program."""
         with contextlib.closing(sqlite3.connect(self.state_database)) as connection, connection:
             connection.execute(sql, values)
 
     def list_again(self):
-        """Makes the next pass fetch the list of users, as it does once a day."""
+        """Makes the next pass read the list of users, as happens once a day."""
         self.change_state("UPDATE exposures SET record = json_remove(record, '$.listed_at')")
 
     def stored(self, sql, *values):
-        """Rows of the private store; of a copy, because the disk may be full and the program running."""
+        """Rows of the private store, read from a copy because the disk may be full and the program running."""
         if not self.state_database.exists():
             return []
         for _ in range(10):
@@ -449,7 +449,7 @@ class Agent:
                 self.stored("SELECT exposure, user, key FROM generations")]
 
     def stored_tokens(self):
-        """The token record's text; empty: there is none."""
+        """Text of the token record; empty if there is none."""
         return "".join(value.decode() for (value,) in self.stored("SELECT value FROM kept WHERE name = 'tokens'"))
 
 
@@ -474,7 +474,7 @@ class Published:
         return (self.current / name).read_text()
 
     def key_matches(self):
-        """The key and the leaf hold the same public key."""
+        """Whether the key and the leaf certificate have the same public key."""
         return public_key_of_key(self.current / "key.pem") == public_key_of_certificate(self.current / "cert.pem")
 
     def subject(self):
@@ -484,7 +484,7 @@ class Published:
         return openssl("x509", "-in", self.current / "cert.pem", "-noout", "-serial").strip().split("=")[1].lower()
 
     def verifies(self, issuer_ca_file):
-        """The full chain leads to the users' authority, for a TLS client."""
+        """Whether the full chain verifies against the users' CA, as a TLS client certificate."""
         fullchain = self.current / "fullchain.pem"
         openssl("verify", "-purpose", "sslclient", "-CAfile", issuer_ca_file, "-untrusted", fullchain, fullchain)
         return True
@@ -497,10 +497,10 @@ class Published:
 def footprint(directory):
     found = {}
     for path in sorted(pathlib.Path(directory).rglob("*")):
-        if path.name.endswith(("-wal", "-shm")):  # SQLite's log and index come and go
+        if path.name.endswith(("-wal", "-shm")):  # SQLite's WAL and its index come and go
             continue
         status = path.lstat()
-        if path.name == "private":  # they do so in it
+        if path.name == "private":  # its mtime changes with them
             found[str(path.relative_to(directory))] = (status.st_ino, oct(status.st_mode))
             continue
         found[str(path.relative_to(directory))] = (status.st_ino, status.st_mtime_ns, oct(status.st_mode))
@@ -508,7 +508,7 @@ def footprint(directory):
 
 
 def openssl(*arguments, stdin=None):
-    """Output of the openssl command; its complaint when it fails."""
+    """Output of the openssl command, or its error message if it fails."""
     done = subprocess.run(["openssl", *map(str, arguments)], input=stdin, capture_output=True, check=False)
     if done.returncode != 0:
         raise AssertionError(f"openssl {arguments[0]}: {done.stderr.decode(errors='replace')}")
@@ -524,7 +524,7 @@ def public_key_of_certificate(certificate_file):
 
 
 def make_csr(directory, common_name, usage="clientAuth", subject=None, algorithm="EC"):
-    """A key and a PEM signing request by the openssl command, as a person would make them; (key file, PEM text)."""
+    """Makes a key and a PEM signing request with the openssl command, as by hand; returns (key file, PEM text)."""
     directory = pathlib.Path(directory)
     key_file = directory / f"{common_name}.key"
     options = {"EC": ("-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"), "ED25519": ("-algorithm", "ED25519")}
@@ -534,7 +534,7 @@ def make_csr(directory, common_name, usage="clientAuth", subject=None, algorithm
 
 
 def encode_csr(pem, encoding="pem"):
-    """What the field `csr` holds: base64 of the PEM text or of the DER."""
+    """Encodes a request for the field `csr`: base64 of the PEM text or of the DER."""
     if encoding == "der":
         return base64.b64encode(ssl.PEM_cert_to_DER_cert(
             pem.replace("CERTIFICATE REQUEST", "CERTIFICATE"))).decode()

@@ -1,9 +1,9 @@
-"""Kills the real program at random moments, again and again, and looks at what it left.
+"""Kills the real program repeatedly at random moments and checks what it left behind.
 
     python3 tests/e2e/kill_random.py [--kills 1000] [--seed N]
 
-Each run brings ten users up or rotates all ten, is killed once or more on its way, and is then left alone until it has
-converged. Ends with 1 when a single run left something wrong; the seed repeats it (as far as moments can be repeated).
+Each run creates ten users or rotates all ten, is killed at least once on the way, and is then left alone until it has
+converged. Exits with 1 if any run left damage; the seed repeats it, as far as moments can be repeated.
 """
 
 import argparse
@@ -19,8 +19,8 @@ from witness import OTHER, Fault
 
 NAMES = [f"user-{number}" for number in range(10)]
 NAMES_IN_FULL = [f"logs/{name}" for name in NAMES]
-ROTATIONS = 9  # of one set of users, before the next is brought up
-LONGEST_KILLS = 3  # one after another
+ROTATIONS = 9  # of one set of users, before the next set is created
+LONGEST_KILLS = 3  # in a row
 BEHAVIOUR = {"exposure": {"ready_delay_ms": 50, "instance_ready_delay_ms": 50}}
 
 
@@ -31,7 +31,7 @@ def typical_time(agent, *arguments):
 
 
 def run_and_kill(agent, dice, longest, *arguments):
-    """True: it was killed; false: it had ended before."""
+    """Returns whether it was killed before it ended."""
     process = agent.start(*arguments)
     try:
         process.wait(dice.uniform(0, longest))
@@ -43,7 +43,7 @@ def run_and_kill(agent, dice, longest, *arguments):
 
 
 def one_run(platform, agent, dice, longest, tally, *arguments):
-    """What is wrong with how it ended; it counts when it was killed at least once."""
+    """Returns the faults found; the run counts only if it was killed at least once."""
     kills = 0
     faults = []
     for number in range(dice.randint(1, LONGEST_KILLS)):
@@ -59,7 +59,7 @@ def one_run(platform, agent, dice, longest, tally, *arguments):
 
 
 def one_life(platform, dice, kills, times, tally, progress):
-    """One set of users, until there were so many kills in all."""
+    """Uses one set of users, until the total number of kills is reached."""
     with witness.scene(platform, NAMES) as (agent, watcher, strangers):
         agent.login()
         for number in range(ROTATIONS + 1):
@@ -75,7 +75,7 @@ def one_life(platform, dice, kills, times, tally, progress):
 
 
 def kill(kills, seed, progress):
-    """The tally of so many kills."""
+    """Kills this many times; returns the tally."""
     dice = random.Random(seed)
     tally = witness.Tally()
     with harness.Simulator(BEHAVIOUR) as platform:

@@ -1,12 +1,13 @@
-"""Stops the real daemon with SIGTERM at random moments of start, passes, reloads, verbs and refreshes.
+"""Stops the real daemon with SIGTERM at random moments of startup, passes, reloads, commands and token refreshes.
 
     python3 tests/e2e/random_stops.py [--stops 1000 | --minutes M] [--wild] [--seed N]
 
-Each run starts `run`, does a few random things to it (verbs, edits, SIGHUP, expired tokens), and sends SIGTERM at a random
-moment. It has to end within 5 s, plus a refresh in flight, and by itself; no key and no login may be lost, and every few
-runs everything has to come right again. With --wild the platform breaks requests as well, an exposure comes and goes and
-changes its name, tenant, address, users and hooks, and half of the daemons live for seconds: for builds with a sanitizer
-(cmake -DSANITIZE=ON or -DTHREAD_SANITIZE=ON), whose reports are looked for in the log. Ends with 1 when anything was wrong; the seed repeats it as far as moments can be repeated.
+Each run starts `run`, does a few random things to it (commands, edits, SIGHUP, expired tokens), and sends SIGTERM at a
+random moment. The daemon must exit on its own within 5 s plus a refresh in flight; no key or login may be lost, and
+every few runs everything must converge. With --wild the platform also breaks requests, an exposure comes and goes and
+changes its name, tenant, address, users and hooks, and half of the daemons live for seconds: for builds with a
+sanitizer (cmake -DSANITIZE=ON or -DTHREAD_SANITIZE=ON), whose reports are searched for in the log.
+Exits with 1 if anything was wrong; the seed repeats it, as far as moments can be repeated.
 """
 
 import argparse
@@ -25,13 +26,13 @@ from witness import LOGIN, OTHER, Fault
 NAMES = ["one", "two", "three"]
 BEHAVIOUR = {"exposure": {"ready_delay_ms": 50, "instance_ready_delay_ms": 50}}
 STOP_LIMIT = 5.0
-REFRESH = 2.0  # the platform's longest delay of a token, and what the second of two tries waits
-KILL_AFTER = 60.0  # a stop that has not ended by then never does
+REFRESH = 2.0  # the platform's longest token delay, and the wait before the second of two attempts
+KILL_AFTER = 60.0  # a stop that takes longer never ends
 RUNS_BETWEEN_LOOKS = 20
 VERB_LIMIT = 120.0
-LIFE = 0.8  # of a daemon, at most; it starts in less
+LIFE = 0.8  # maximum lifetime of a daemon; it starts in less
 LONG_LIFE = 6.0
-BUSY = 75  # a command was faster to the lock than the daemon
+BUSY = 75  # a command took the lock before the daemon did
 OTHER_TENANT = "orion-456"
 MANY = {"max_creates_per_user": 1000, "max_deletes": 1000, "settle": "1s"}
 BROKEN = [
@@ -43,7 +44,7 @@ REPORT = re.compile(r"(ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime erro
 
 
 class Life:
-    """One agent and one platform, through many starts and stops."""
+    """One agent and one platform through many starts and stops."""
 
     def __init__(self, platform, agent, dice, wild):
         self.platform = platform
@@ -56,7 +57,7 @@ class Life:
         self._edits = 0
         self._log_read = 0
 
-    # ---- what happens to a daemon
+    # ---- events during the life of a daemon
 
     def verb(self, *arguments):
         self._running.append(self._verbs.submit(self.agent.run, *arguments, timeout=VERB_LIMIT))
@@ -76,7 +77,7 @@ class Life:
         self.agent.write_config()
 
     def an_edit_of_the_guest(self):
-        """An exposure that comes and goes, and is called otherwise, or is elsewhere."""
+        """Adds or removes an exposure, or changes its name or address."""
         exposures = self.agent.settings["exposures"]
         if len(exposures) == 1:
             exposures.append(self.agent.exposure("health", [
@@ -115,7 +116,7 @@ class Life:
 
     def something(self, daemon, started):
         what = [self.a_verb, self.a_verb, self.an_edit, self.an_end_of_tokens]
-        if started:  # before that it would not have read the file, or not known of SIGHUP yet
+        if started:  # earlier, it might not have read the file or installed its SIGHUP handler
             what += [self.a_mistake, lambda: daemon.send_signal(signal.SIGHUP)]
         if self.wild:
             what += [self.a_fault, self.a_fault]
@@ -124,7 +125,7 @@ class Life:
     # ---- one start and one stop
 
     def run(self):
-        """What is wrong with how it ended."""
+        """Returns the faults found at its exit."""
         faults = []
         starts = self.starts()
         daemon = self.agent.start("run")
@@ -168,7 +169,7 @@ class Life:
         return "\n".join(self.log().splitlines()[-8:])
 
     def reports(self):
-        """What a sanitizer, or the program itself, says of a bug."""
+        """Reports of bugs by a sanitizer or by the program itself."""
         with open(self.agent.directory / "agent.log", "rb") as log:
             log.seek(self._log_read)
             text = log.read().decode(errors="replace")
@@ -177,7 +178,7 @@ class Life:
         return [Fault(OTHER, text[found.start():found.start() + 6000])] if found else []
 
     def come_right(self):
-        """What is wrong once it is left alone."""
+        """Returns what is still wrong once it has been left alone."""
         self.platform.clear_faults()
         del self.agent.settings["exposures"][1:]
         self.agent.write_config()
@@ -194,7 +195,7 @@ class Life:
 
 
 def stop(enough, seed, wild, progress):
-    """The tally of stops until there are enough, and the longest stop in seconds."""
+    """Returns the tally of stops until there are enough, and the longest stop in seconds."""
     dice = random.Random(seed)
     tally = witness.Tally()
     with harness.Simulator(BEHAVIOUR) as platform, witness.scene(platform, NAMES) as (agent, watcher, strangers):

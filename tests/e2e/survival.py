@@ -1,10 +1,10 @@
-"""What the program survives, as a table: everything is injected that we know how to inject, and what is left is counted.
+"""Prints a table of what the program survives: injects every known kind of fault and counts the damage.
 
     python3 tests/e2e/survival.py [--only points|faults|kills|disk|window ...] [--kills 1000] [--stride 1] [--seed N]
 
-Needs the programs in build/ and, for the points and the window, those with crash points in build-crash-points/
-(tests/run.sh --with-crash-points builds both). All of it takes an hour on two cores. Ends with 1 when anything was left
-wrong, which is then said on standard error.
+Needs the programs in build/ and, for points and window, those with crash points in build-crash-points/
+(tests/run.sh --with-crash-points builds both). Takes an hour on two cores. Exits with 1 if any damage was left, and
+reports it on standard error.
 """
 
 import argparse
@@ -22,7 +22,7 @@ import test_faults
 import witness
 
 WITH_POINTS = harness.ROOT / "build-crash-points"
-MEASURED = 50  # refreshes, of which the window is measured
+MEASURED = 50  # refreshes over which the window is measured
 
 
 def show(text):
@@ -46,7 +46,7 @@ def kills(chosen):
 
 
 def disk(_):
-    """Each test is one run; what is wrong with it is not told apart."""
+    """Each test counts as one run; its faults are not told apart."""
     result = unittest.TestResult()
     unittest.defaultTestLoader.loadTestsFromModule(test_disk).run(result)
     tally = witness.Tally()
@@ -75,14 +75,14 @@ def table(tallies):
 
 
 def window():
-    """Microseconds from the token endpoint's answer to the file on stable storage, of refreshes by the real program."""
+    """Microseconds from the token endpoint's response to the file on stable storage, for refreshes by the program."""
     harness.BUILD = WITH_POINTS
     times = []
     with harness.Simulator(test_crash_points.BEHAVIOUR) as platform, harness.Agent(platform, users=["a"]) as agent:
         agent.run("reconcile", expect=0)
         for number in range(MEASURED):
             log = agent.directory / f"passed-{number}"
-            agent.login()  # the token of a refresh is not refreshed again within half a minute
+            agent.login()  # a refreshed token is not refreshed again within 30 s
             platform.expire_tokens()
             agent.run("reconcile", expect=0, environment={"EXPOSURE_AGENT_CRASH_LOG": str(log)})
             passed = test_crash_points.Passed(log)

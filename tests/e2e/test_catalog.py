@@ -1,4 +1,4 @@
-"""Catalog requests and day-2 actions (platform-api sections 4.1, 4.2), and the credentials of the file kept on disk."""
+"""Catalog requests and day-2 actions (platform-api sections 4.1, 4.2), and the credentials of the file on disk."""
 
 import json
 import os
@@ -53,7 +53,7 @@ class CatalogCase(unittest.TestCase):
         return self.platform.requests(operation)
 
     def assert_by_the_reference(self):
-        """Every call carries what the reference wants."""
+        """Checks that every call is as the reference requires."""
         for request in self.platform.requests():
             self.assertEqual(request["violations"], [], request["path"])
 
@@ -240,7 +240,7 @@ class RequestTest(CatalogCase):
         self.order("--data", self.data_file({"type": TYPE, "data": {}}), expect=0)
         self.assertEqual(len(self.orders()), 1)
         self.assertEqual([r["status"] for r in self.requests("catalog_submit")], [401, 201])
-        self.assertEqual(len(self.requests("token")), 2)  # the login of this test, and one refresh
+        self.assertEqual(len(self.requests("token")), 2)  # the login of this test and one refresh
 
 
 class FollowTest(CatalogCase):
@@ -358,7 +358,7 @@ class ActionTest(CatalogCase):
 
 
 class CredentialTest(CatalogCase):
-    """`credentials:` of the file, kept by `reconcile`."""
+    """`credentials:` in the file, managed by `reconcile`."""
 
     def setUp(self):
         self.platform.control("POST", "/reset")
@@ -420,7 +420,7 @@ class CredentialTest(CatalogCase):
         self.reconcile()
         wanted = {"ACCESS_KEY": "yes", "SECRET_KEY": secret}
         self.assertEqual(json.loads(json_file.read_text()), wanted)
-        # Every value is a double-quoted scalar, which YAML shares with JSON.
+        # All values are double-quoted scalars, the same in YAML and JSON.
         lines = dict(line.split(": ", 1) for line in yaml_file.read_text().splitlines())
         self.assertEqual({key: json.loads(value) for key, value in lines.items()}, wanted)
 

@@ -1,4 +1,4 @@
-"""`check` beyond the file itself: what it names and this host does not have, each with its place and a way out."""
+"""`check` beyond the file itself: things it names that this host does not have, each with a position and a remedy."""
 
 import pathlib
 import re
@@ -41,7 +41,7 @@ class CheckTest(unittest.TestCase):
         self.program.chmod(0o755)
 
     def check(self, environment=None, code=0, **changes):
-        """The warnings about a file that is right in itself."""
+        """The warnings about a file that is valid in itself."""
         values = {"client_secret": f"{{file: {self.secret}}}", "password": f"{{file: {self.secret}}}",
                   "directory": "/var/lib/exposure-agent/live/elsewhere", "owner": "root", "group": "root",
                   "hook": f"{{command: [{self.program}]}}", **changes}

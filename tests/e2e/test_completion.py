@@ -1,4 +1,4 @@
-"""What may come next on the command line, as the completion scripts ask for it."""
+"""Candidates for the command line, as requested by the completion scripts."""
 
 import shutil
 import subprocess
@@ -16,7 +16,7 @@ class CompletionTest(unittest.TestCase):
         cls.addClassCleanup(cls.agent.remove)
 
     def after(self, *words):
-        """The candidates for the last of the words."""
+        """The candidates for the last word."""
         done = subprocess.run([harness.built("exposure-agent"), "__complete", *map(str, words)], capture_output=True,
                               text=True, check=True)
         self.assertEqual(done.stderr, "")

@@ -1,6 +1,6 @@
-"""Kills the program at its named points (agent/io/crash_point.hpp), one after the other, in every step of its life.
+"""Kills the program at each of its named points (agent/io/crash_point.hpp) in turn, in every step of its life.
 
-The points are not listed here: a life without a kill says which ones it passes, and how often. Needs a build with
+The points are not listed here: a life without a kill shows which ones it passes, and how often. Needs a build with
 -DCRASH_POINTS=ON.
 """
 
@@ -15,11 +15,11 @@ import witness
 from witness import LOGIN, OTHER, Fault
 
 NAMES = ["a", "b"]
-ELSEWHERE = "orion-999"  # so that ours is onboarded by the program itself
+ELSEWHERE = "orion-999"  # a tenant that the program has to onboard itself
 LOGIN_LOST = 77
 NO_POINTS = 77  # ctest: skipped
-PATIENCE = 3  # looks, a settle time apart, for replaced users to go
-OFTEN = 4  # a point that is passed more often than this is a place to die in the middle, too
+PATIENCE = 3  # attempts, a settle time apart, until replaced users are gone
+OFTEN = 4  # a point passed more often is also killed at in the middle
 BEHAVIOUR = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 INTENT, SENT, RECEIVED, KEPT = "token.intent.saved", "http.send.after", "token.answer.received", "disk.commit.after"
 CODE_INTENT = "login.code.saved"
@@ -27,7 +27,7 @@ LOGIN_ENDS = ("login.answer.saved", "token.answer.saved")
 
 
 class Passed:
-    """The points that one process has passed, with the times."""
+    """The points that one process passed, and when."""
 
     def __init__(self, log):
         lines = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
@@ -35,7 +35,7 @@ class Passed:
         self.times = [int(time) for _, time in lines]
 
     def places(self):
-        """name#N: each passing up to the end of a login or a refresh; later the first, and one in the middle of many."""
+        """name#N: each passing up to the end of a login or refresh; then the first, and of many one in the middle."""
         last = max((number for number, name in enumerate(self.names) if name in LOGIN_ENDS), default=-1)
         often = collections.Counter(self.names)
         seen = collections.Counter()
@@ -46,9 +46,9 @@ class Passed:
                 yield f"{name}#{seen[name]}"
 
     def in_the_window(self, is_code):
-        """The process ended after a single-use secret may have gone out, and before the answer was on disk.
+        """Whether the process ended after a single-use secret may have been sent and before the response was on disk.
 
-        A code is never sent twice, so that its window opens with the note on disk that it will be sent.
+        A code is never sent twice, so its window opens with the record on disk that it is about to be sent.
         """
         if is_code:
             return KEPT not in self._since(CODE_INTENT)
@@ -58,17 +58,17 @@ class Passed:
         return self.names[len(self.names) - self.names[::-1].index(point):] if point in self.names else []
 
     def microseconds(self, first, last):
-        """From the first passing of `first` to the next of `last`."""
+        """From the first `first` to the next `last`."""
         start = self.names.index(first)
         return (self.times[self.names.index(last, start)] - self.times[start]) / 1000
 
 
 class Life:
-    """A person's login, two users, a rotation with a refresh of the tokens, further logins, and the removal of a user."""
+    """A login, two users, a rotation with a token refresh, further logins, and the removal of a user."""
 
     def __init__(self, platform, agent, watcher, strangers):
         self.agent = agent
-        self.relogins = 0  # that a kill has cost
+        self.relogins = 0  # caused by kills
         self._platform = platform
         self._watcher = watcher
         self._strangers = strangers
@@ -97,7 +97,7 @@ class Life:
         return "rotate", "logs/a", "logs/b"
 
     def remove(self):
-        time.sleep(2)  # past reconcile.settle: before that, a POST that a kill took keeps the removal waiting (exit 1)
+        time.sleep(2)  # past reconcile.settle: until then, a killed POST delays the removal (exit 1)
         self._names.remove("a")
         self._watcher.let_go("a")
         exposure = self.agent.settings["exposures"][0]
@@ -106,10 +106,10 @@ class Life:
         return ("reconcile",)
 
     def recover(self, step, passed):
-        """What systemd or a person would do: start it again, and log in again only when it says so."""
+        """Recovers as systemd or an operator would: starts it again, and logs in again only if it says so."""
         faults = witness.faults_at_any_time(self._platform, self.agent)
         if step in ("login", "import", "again"):
-            if step == "import":  # as whoever provisions us does; the token may be burnt, though
+            if step == "import":  # as provisioning would; the token may be spent already
                 self.agent.run("login", "--refresh-token-file", self._token_file)
             elif self.agent.status()["login"] != "ok":
                 self.agent.run("login", "--code", self._code)
@@ -123,7 +123,7 @@ class Life:
         for _ in range(PATIENCE):
             if done.returncode != 0 or not any(user["retiring"] for user in self.agent.status()["users"]):
                 break
-            time.sleep(1)  # reconcile.settle: a POST whose answer the kill took may still turn up
+            time.sleep(1)  # reconcile.settle: the user of a killed POST may still appear
             done = self.agent.run("reconcile")
         return faults + ([Fault(OTHER, f"reconcile: exit {done.returncode}: {done.stderr}")] if done.returncode else [])
 
@@ -147,7 +147,7 @@ class Life:
 
 
 def live(platform, at, tally):
-    """One life, killed at these points ({step: name#N}); {step: what it passed} of the steps that were not."""
+    """Plays one life, killed at the points {step: name#N}. Returns {step: the points it passed}."""
     passed = {}
     with witness.scene(platform, NAMES, tenant=ELSEWHERE) as (agent, watcher, strangers):
         for user in agent.settings["exposures"][0]["users"]:
@@ -177,7 +177,7 @@ def live(platform, at, tally):
 
 
 def live_through_all(platform, progress=lambda at: None):
-    """A life for every point, each of its steps killed at another one; the tally, and a life without a kill."""
+    """One life per point, each of its steps killed at another one. Returns the tally and a life without a kill."""
     tally = witness.Tally()
     unharmed = live(platform, {}, tally)
     places = {step: list(passed.places()) for step, passed in unharmed.items()}
@@ -189,7 +189,7 @@ def live_through_all(platform, progress=lambda at: None):
 
 
 def has_points():
-    """The built program has the points."""
+    """Whether the program was built with crash points."""
     with harness.Simulator(BEHAVIOUR) as platform, harness.Agent(platform, login=False) as agent:
         log = agent.directory / "passed"
         agent.run("login", "--code", platform.code(), environment={"EXPOSURE_AGENT_CRASH_LOG": str(log)})

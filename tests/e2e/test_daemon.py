@@ -1,4 +1,4 @@
-"""`run`: the daemon, its edits, its socket, its signals."""
+"""`run`: the daemon, edits of its file, its socket, its signals."""
 
 import concurrent.futures
 import contextlib
@@ -23,8 +23,8 @@ import random_stops
 from harness import Agent, Simulator, UnixConnection, wait_until
 
 QUICK = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
-KILL_AFTER = 5  # seconds that a stop may take
-EXCHANGE = 120  # seconds, while a single-use token is being exchanged
+KILL_AFTER = 5  # seconds a stop may take
+EXCHANGE = 120  # seconds a stop may take while a single-use token is being exchanged
 
 
 class DaemonCase(unittest.TestCase):
@@ -38,7 +38,7 @@ class DaemonCase(unittest.TestCase):
         return agent
 
     def start(self, agent, environment=None):
-        """The daemon, once it runs. It has to end by itself when the test is over."""
+        """Starts the daemon and waits until it runs. It must exit on its own at the end of the test."""
         runs = self.log(agent).count("info: exposure-agent ")
         daemon = agent.start("run", environment=environment)
         self.addCleanup(self.stop, daemon)
@@ -81,7 +81,7 @@ class DaemonCase(unittest.TestCase):
         wait_until(lambda: self.ask(agent, "GET", "/readyz").status == 200)
 
     def settled(self, agent):
-        """Every certificate is in use, in the records too: the files are there a moment earlier."""
+        """Waits until the records, too, show every certificate in use: the files appear a moment earlier."""
         self.ready(agent)
         wait_until(lambda: all(u["state"] == "valid" for u in self.ask(agent, "GET", "/status.json").json["users"]))
 
@@ -116,7 +116,7 @@ class EditTest(DaemonCase):
         self.assertNotIn("configuration is wrong", self.log(self.web))
 
     def test_link_swap(self):
-        """As a ConfigMap's volume is updated: agent.yaml -> ..data/agent.yaml, ..data -> ..1, later ..2."""
+        """As when a ConfigMap volume is updated: agent.yaml -> ..data/agent.yaml, ..data -> ..1, later ..2."""
         home = self.web.directory
         for version in ("..1", "..2"):
             (home / version).mkdir()
@@ -172,7 +172,7 @@ class EditTest(DaemonCase):
         self.assertEqual(json.loads(self.ask(self.web, "GET", "/status.json").body)["owner"], "web-01")
 
     def test_hangup(self):
-        """SIGHUP looks at everything again, edited or not."""
+        """SIGHUP checks everything again, whether edited or not."""
         daemon = self.start(self.web)
         self.converged(self.web, "one")
         self.ready(self.web)
@@ -203,12 +203,12 @@ class EditTest(DaemonCase):
 
 
     def test_a_file_that_is_being_written(self):
-        """Neither the tick nor a verb acts on half of an edit: its second user would be removed."""
+        """Neither the timer nor a command acts on a half-written edit: that would remove the second user."""
         self.add_user(self.web, "two")
         for user in self.web.settings["exposures"][0]["users"]:
             user["rotation"] = {"retire_after": "0s"}
         self.web.write_config()
-        self.start(self.web, {"WATCHDOG_USEC": "400000"})  # ticks five times a second
+        self.start(self.web, {"WATCHDOG_USEC": "400000"})  # checks the file five times a second
         self.converged(self.web, "one", "two")
         self.settled(self.web)
         users = self.web.settings["exposures"][0]["users"]
@@ -220,7 +220,7 @@ class EditTest(DaemonCase):
             writer.write(half)
             writer.flush()
             verb = pool.submit(self.web.run, "reconcile")
-            time.sleep(1.5)  # ticks, and the verb, which has nothing to wait for
+            time.sleep(1.5)  # timer ticks, and the command, which has nothing else to wait for
             self.assertFalse(verb.done())
             self.assertEqual(len(self.platform.users()), 2)
             writer.seek(0)
@@ -233,7 +233,7 @@ class EditTest(DaemonCase):
         self.assertEqual([u["state"] for u in self.web.json("status")["users"]], ["valid", "valid"])
 
     def test_an_edit_during_the_start(self):
-        """Before, while or after the start reads the file: nobody can tell, and nothing is lost."""
+        """An edit before, during or after the read of the file at startup is never lost."""
         for number in range(5):
             daemon = self.web.start("run")
             self.addCleanup(self.stop, daemon)
@@ -246,12 +246,12 @@ class EditTest(DaemonCase):
 
 class StopTest(DaemonCase):
     def test_random_moments(self):
-        """A few of what random_stops.py does a thousand times."""
+        """A small sample of random_stops.py."""
         tally, _ = random_stops.stop(lambda runs: runs >= 20, random.randrange(1 << 32), False, lambda *_: None)
         self.assertEqual(tally.faults, [])
 
     def test_second_signal_ends_at_once(self):
-        """The first one waits for the answer to the refresh, which is worth a login."""
+        """The first signal waits for the response to the refresh, which saves a login."""
         agent = self.agent(users=["one"])
         self.platform.expire_tokens()
         self.platform.fault(operation="token", hang="before")
@@ -282,7 +282,7 @@ class StopTest(DaemonCase):
             daemon = self.start(agent)
             agent.settings["metrics"] = {"listen": f"unix:{agent.directory}/m{number}.sock"}
             agent.write_config()
-            time.sleep(0.18 + 0.01 * number)  # about when the edit is taken for complete
+            time.sleep(0.18 + 0.01 * number)  # about when the edit is considered complete
             self.stop(daemon)
 
     def test_stop_and_start_again(self):
@@ -303,7 +303,7 @@ class StopTest(DaemonCase):
         self.stop(daemon, signal.SIGINT)
 
     def test_stop_while_the_platform_never_answers(self):
-        """Its own kill timeout, in which the stop must be over, is in stop()."""
+        """stop() checks that the stop takes no longer than its own timeout."""
         for operation in ("list_instances", "create_user"):
             with self.subTest(operation):
                 agent = self.agent(users=["one"])
@@ -316,7 +316,7 @@ class StopTest(DaemonCase):
         self.platform.clear_faults()
 
     def test_stop_during_an_exchange(self):
-        """A refresh token that was sent is worth its answer: the stop waits for it, and for no longer."""
+        """Losing the response to a refresh token would cost the login: the stop waits for it, and for nothing else."""
         agent = self.agent(users=["one"])
         self.platform.expire_tokens()
         self.platform.fault(operation="token", hang="before")
@@ -335,14 +335,14 @@ class StopTest(DaemonCase):
         self.platform.behave(exposure={"ready_delay_ms": 3600_000})
         daemon = self.start(agent)
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            # bounded: a slow one that meets no daemon any more waits for the platform itself
+            # bounded: if it is too slow to reach the daemon, it waits for the platform itself
             verb = pool.submit(agent.run, "reconcile", "--timeout", "30s")
             wait_until(lambda: self.platform.users())  # pylint: disable=unnecessary-lambda
             self.stop(daemon)
             verb.result()
 
     def test_a_stop_is_no_failure_of_hooks(self):
-        """Neither of the user whose hook was ended nor of any other."""
+        """Neither for the user whose hook was killed nor for any other."""
         hooks = [{"command": ["/bin/sleep", "100"], "timeout": "200s"}]
         agent = self.agent(users=["one", "two"])
         daemon = self.start(agent)
@@ -366,7 +366,7 @@ class StopTest(DaemonCase):
         daemon.kill()
         daemon.wait()
         self.assertTrue((agent.state_dir / "control.sock").exists())
-        agent.run("reconcile", expect=0)  # by itself, under the lock
+        agent.run("reconcile", expect=0)  # without the daemon, under the lock
         self.start(agent)
         self.assertEqual(self.ask(agent, "GET", "/healthz").status, 200)
 
@@ -393,7 +393,7 @@ class SocketTest(DaemonCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root, to be somebody else")
     def test_peers(self):
-        """Even when the socket's mode lets others in: they are nobody to the daemon."""
+        """The daemon rejects other users even if the mode of the socket lets them connect."""
         self.web.directory.chmod(0o711)
         path = self.web.state_dir / "control.sock"
         path.chmod(0o666)
@@ -444,7 +444,7 @@ class SocketTest(DaemonCase):
                                "no hooks configured\n1 of 1 user up to date\n")
 
     def test_what_a_command_waits_for_is_said(self):
-        """Off a terminal too, and long before the time that it may take."""
+        """Even without a terminal, and long before its timeout."""
         self.platform.behave(exposure={"ready_delay_ms": 3_600_000})
         self.addCleanup(self.platform.behave, exposure={"ready_delay_ms": 0})
         said = self.web.run("rotate", "--timeout", "12s", "logs/one", expect=1).stderr
@@ -461,7 +461,7 @@ class SocketTest(DaemonCase):
         newer = self.ask(self.web, "POST", "/v1/access-token", {"refused": "an older one"}).json["access_token"]
         self.assertEqual(newer, token)
         other = self.ask(self.web, "POST", "/v1/access-token", {"refused": token}).json["access_token"]
-        self.assertNotEqual(other, token)  # a login's first token that is refused is refreshed at once
+        self.assertNotEqual(other, token)  # a refused token that is the first of its login is refreshed at once
         for said in (token, other):
             self.assertNotIn(said, self.log(self.web))
 
@@ -475,14 +475,14 @@ class SocketTest(DaemonCase):
         wait_until(lambda: self.web.published("one").generation != before)
 
     def ask_and_leave(self, verb, arguments):
-        """Hands the daemon a verb, and hangs up while it waits for its turn."""
+        """Sends the daemon a command and hangs up while the command waits for its turn."""
         connection = UnixConnection(self.web.state_dir / "control.sock")
         connection.request("POST", f"/v1/{verb}", json.dumps(arguments))
         time.sleep(1)
         connection.close()
 
     def test_what_has_not_begun_when_the_caller_is_gone_never_does(self):
-        """It still waits for its exposure when its caller hangs up; the command after it is served."""
+        """It is waiting for its exposure when its caller hangs up; the next command is served."""
         before = self.web.published("one").generation
         self.platform.fault(operation="get_user", delay_ms=3000)
         self.platform.clear_requests()
@@ -496,7 +496,7 @@ class SocketTest(DaemonCase):
         self.assertEqual(len(self.platform.users()), 1)
 
     def test_a_logout_that_has_not_begun_when_the_caller_is_gone_never_does(self):
-        """It waits for a refresh under way."""
+        """It is waiting for a refresh in progress."""
         self.platform.clear_requests()
         self.platform.expire_tokens()
         self.platform.fault(operation="token", delay_ms=3000)
@@ -509,7 +509,7 @@ class SocketTest(DaemonCase):
         self.assertEqual(self.web.status()["login"], "ok")
 
     def test_timeout_bounds_a_hook_of_the_daemon(self):
-        """The caller is told; the hook runs on, and nobody waits for it."""
+        """The caller gets its answer; the hook goes on, and nothing waits for it."""
         self.web.settings["exposures"][0]["users"][0]["hooks"] = [
             {"command": ["/bin/sleep", "100"], "timeout": "200s"}]
         self.add_user(self.web, "two")
@@ -557,7 +557,7 @@ class LoginTest(DaemonCase):
 class OneShotTest(DaemonCase):
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_root_beside_a_stopped_service(self):
-        """What root made in a directory of the service's user would be out of its reach: nothing is made."""
+        """Files created by root in the service user's directory would be inaccessible to it, so none are created."""
         agent = self.agent(users=["one"])
         agent.run("reconcile", expect=0)
         for path in (agent.state_dir, *agent.state_dir.rglob("*")):
@@ -569,7 +569,7 @@ class OneShotTest(DaemonCase):
                 said = agent.run(*verb.split(), expect=1).stderr
                 self.assertIn(f"belongs to {owner}", said)
                 self.assertIn(f"sudo -u {owner} exposure-agent", said)
-        shown = agent.status("logs/one")  # the files have another owner now
+        shown = agent.status("logs/one")  # the files belong to another user now
         self.assertEqual((shown["state"], shown["reason"]), ("failing", "output_damaged"))
         checks = {check["name"]: check for check in agent.json("doctor", expect=1)["checks"]}
         self.assertEqual(checks["state directory"]["verdict"], "warning")
@@ -586,7 +586,7 @@ class OneShotTest(DaemonCase):
         self.assertLess(time.monotonic() - began, 60)
 
     def test_waiting_for_the_platform_holds_nobody_up(self):
-        """READY never comes for one; another one of the same exposure is served meanwhile."""
+        """One user never becomes READY; another user of the same exposure is served meanwhile."""
         agent = self.agent(users=["one"])
         self.start(agent)
         self.converged(agent, "one")
@@ -618,7 +618,7 @@ class OneShotTest(DaemonCase):
         self.assertIn("gave no answer", agent.run("reconcile", "--timeout", "1s").stderr)
 
     def test_two_one_shots(self):
-        """Without a daemon, the second of two that change something gives up at once."""
+        """Without a daemon, the second of two changing commands gives up at once."""
         agent = self.agent(users=["one"])
         self.platform.behave(exposure={"ready_delay_ms": 3600_000})
         first = agent.start("reconcile")
@@ -628,7 +628,7 @@ class OneShotTest(DaemonCase):
         agent.run("rotate", "logs/one", expect=75)
 
     def test_daemon_between_its_lock_and_its_socket(self):
-        """It starts, or stops: a command waits for the one to listen, for the other to end."""
+        """While it starts, a command waits for it to listen; while it stops, for it to exit."""
         agent = self.agent(users=["one"])
         agent.run("reconcile", expect=0)
         for command in (["rotate", "logs/one"], ["users"]):
@@ -638,13 +638,13 @@ class OneShotTest(DaemonCase):
                 lock.write(f"{os.getpid()} daemon\n")
                 lock.flush()
                 done = pool.submit(agent.run, *command)
-                time.sleep(1)  # it has nothing to wait for but the lock
+                time.sleep(1)  # it only waits for the lock
                 self.assertFalse(done.done())
                 fcntl.flock(lock, fcntl.LOCK_UN)
                 self.assertEqual(done.result().returncode, 0)
 
 
-# Whatever looks at a directory of that name waits for ever, as on a file server that is gone.
+# Opening a directory of that name blocks forever, as on a dead file server.
 HUNG = """
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -671,7 +671,7 @@ OPEN(open64)
 
 
 class HungDirectoriesTest(DaemonCase):
-    """Output directories that hang hold up neither logins nor other exposures nor the stop."""
+    """Output directories that block delay neither logins nor other exposures nor a stop."""
 
     USERS = [f"u{number}" for number in range(6)]
 
@@ -696,7 +696,7 @@ class HungDirectoriesTest(DaemonCase):
 
     def test_while_they_are_published(self):
         daemon = self.start(self.web, self.hung)
-        self.says(self.web, "hung\n", len(self.USERS) - 2)  # four threads were all there were
+        self.says(self.web, "hung\n", len(self.USERS) - 2)  # all four threads are blocked now
         self.works(daemon)
 
     def test_at_the_start(self):
@@ -708,7 +708,7 @@ class HungDirectoriesTest(DaemonCase):
 
 class ExposuresTest(DaemonCase):
     def test_dead_one_beside_a_live_one(self):
-        dead = socket.create_server(("127.0.0.1", 0))  # takes connections, never answers
+        dead = socket.create_server(("127.0.0.1", 0))  # accepts connections, never answers
         self.addCleanup(dead.close)
         agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])
         agent.settings["exposures"][1]["base_url"] = f"http://127.0.0.1:{dead.getsockname()[1]}/hes"
@@ -724,7 +724,7 @@ class ExposuresTest(DaemonCase):
 
 
     def test_reconcile_of_everything_holds_up_nobody(self):
-        """One exposure does not answer while a person's `reconcile` waits for it; the other one is served meanwhile."""
+        """One exposure does not answer while a manual `reconcile` waits for it; the other one is served meanwhile."""
         agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])
         self.start(agent)
         self.converged(agent, "one")
@@ -743,7 +743,7 @@ class ExposuresTest(DaemonCase):
             verb.result()
 
     def test_deploy_of_an_exposure_that_leaves_the_file_meanwhile(self):
-        """The command was asked for all of them; when its turn comes, the file has another one again."""
+        """The command is for all exposures; by the time of its turn, the file has replaced one of them."""
         agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])
         began = agent.directory / "began"
         agent.settings["exposures"][0]["users"][0] = {
@@ -772,7 +772,7 @@ class ExposuresTest(DaemonCase):
         self.converged(agent, "three", exposure="health")
 
     def test_one_in_progress_wakes_no_other(self):
-        """What is waited for at one exposure is nothing to another one: it is left alone until its interval."""
+        """What one exposure waits for does not affect another one, which is left alone until its interval."""
         agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])
         self.start(agent)
         self.converged(agent, "one")
@@ -814,7 +814,7 @@ class MetricsTest(DaemonCase):
         self.converged(agent, "one")
         self.settled(agent)
         success = b'exposure_agent_rotations_total{exposure="logs",user="one",result="success"} 1'
-        wait_until(lambda: success in self.get(port, "/metrics").body)  # counted a moment after it is in use
+        wait_until(lambda: success in self.get(port, "/metrics").body)  # counted shortly after it is in use
         scraped = self.get(port, "/metrics")
         self.assertTrue(scraped.headers["Content-Type"].startswith("text/plain; version=0.0.4"))
         text = scraped.body.decode()
@@ -826,10 +826,10 @@ class MetricsTest(DaemonCase):
         if shutil.which("promtool"):
             for content in (text, textfile.read_text()):
                 subprocess.run(["promtool", "check", "metrics"], input=content, text=True, check=True)
-        self.assertEqual(self.get(port, "/v1/reconcile").status, 404)  # verbs are for the socket alone
+        self.assertEqual(self.get(port, "/v1/reconcile").status, 404)  # commands are accepted on the socket only
 
     def test_a_textfile_is_whole_whenever_it_is_read(self):
-        """Passes of several exposures end at the same time, again and again."""
+        """Passes of several exposures end at the same time, repeatedly."""
         agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])
         textfile = agent.directory / "exposure_agent.prom"
         agent.settings["metrics"] = {"textfile": str(textfile)}
@@ -867,9 +867,9 @@ class MetricsTest(DaemonCase):
 
 
 class WatchdogTest(DaemonCase):
-    """A receiver in place of the service manager hears when the watchdog is fed, and when it is not."""
+    """A socket in place of the service manager's counts how often the watchdog is fed."""
 
-    INTERVAL = 0.4  # seconds; fed twice in each
+    INTERVAL = 0.4  # seconds; fed twice per interval
 
     def setUp(self):
         super().setUp()
@@ -882,7 +882,7 @@ class WatchdogTest(DaemonCase):
         self.settled(self.web)
 
     def fed(self, seconds):
-        """How often it was fed in that time; what was said before does not count."""
+        """How often it is fed during that time; earlier messages do not count."""
         self.manager.settimeout(0)
         with contextlib.suppress(BlockingIOError):
             while True:
@@ -906,7 +906,7 @@ class WatchdogTest(DaemonCase):
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root, to stop one thread of another process")
     def test_stuck_loop(self):
-        """The thread of the loop alone stands still; the others live, and do not feed in its place."""
+        """Only the thread of the event loop is stopped; the other threads run, and do not feed in its place."""
         libc = ctypes.CDLL(None, use_errno=True)
         libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
         seize, interrupt, detach = 0x4206, 0x4207, 17
@@ -925,7 +925,7 @@ class WatchdogTest(DaemonCase):
 
 
 class PeopleTest(DaemonCase):
-    """What a person reads: status, status --watch, doctor."""
+    """Output for people: status, status --watch, doctor."""
 
     def test_status_says_what_retires_and_when(self):
         agent = self.agent(users=[{"name": "one", "consumer_group": "one", "rotation": {"retire_after": "2h"}}])
@@ -953,7 +953,7 @@ class PeopleTest(DaemonCase):
         self.assertNotRegex(said, r"exposure logs: *exposure logs|exposure logs +failed +exposure logs")
 
     def test_what_is_asked_for_and_no_more(self):
-        """Of two exposures one is dead: the other one's users are shown, and the exit code says that some were."""
+        """One of two exposures is dead: the other's users are shown, and the exit code reports a partial result."""
         agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])
         agent.run("reconcile", expect=0)
         agent.settings["exposures"][1]["base_url"] = "http://127.0.0.1:9/hes"
@@ -972,7 +972,7 @@ class PeopleTest(DaemonCase):
         self.addCleanup(shown.kill)
         screen = agent.directory / "screen"
         wait_until(lambda: "logs/one  absent" in screen.read_text())
-        agent.run("reconcile", expect=0)  # the watcher holds nothing
+        agent.run("reconcile", expect=0)  # the watcher holds no lock
         wait_until(lambda: "logs/one  valid" in screen.read_text())
         shown.send_signal(signal.SIGINT)
         self.assertEqual(shown.wait(KILL_AFTER), 0)
@@ -983,7 +983,7 @@ class PeopleTest(DaemonCase):
         alone = agent.json("doctor", expect=0)
         self.start(agent)
         self.ready(agent)
-        for report in (alone, agent.json("doctor", expect=0)):  # beside the daemon as well
+        for report in (alone, agent.json("doctor", expect=0)):  # next to the daemon as well
             self.assertEqual({c["verdict"] for c in report["checks"]}, {"ok"}, report)
             names = {c["name"] for c in report["checks"]}
             self.assertLessEqual({"configuration", "state directory", "network.ca_file", "identity.client_secret",

@@ -1,4 +1,4 @@
-"""`decommission` (contract sections 4 and 10): a host leaves, and leaves nothing behind."""
+"""`decommission` (contract sections 4 and 10): a host leaves without a trace."""
 
 import json
 import unittest
@@ -44,7 +44,7 @@ class Decommission(DecommissionCase):
         self.assertIn("logs/a  logs-orion-123-a-", done.stderr)
         self.assertEqual(done.stdout, "Decommissioned: no user of this host is left, and its keys and tokens are deleted.\n")
         self.gone(agent)
-        # the file still names its users
+        # the file still lists its users
         agent.run("reconcile", expect=0)
         self.assertEqual(self.platform.users(), [])
         self.assertIn("This host was decommissioned at ", agent.run("status", expect=0).stdout)
@@ -66,10 +66,10 @@ class Decommission(DecommissionCase):
         agent.write_config()
         agent.run("reconcile", expect=0)
         self.assertEqual(len(self.platform.users()), 2)
-        self.assertLessEqual(len(self.platform.requests("delete_user")), 6)  # three attempts for each, with back-off
+        self.assertLessEqual(len(self.platform.requests("delete_user")), 6)  # three attempts each, with backoff
         self.assertEqual(agent.status()["login"], "ok")
         self.assertIn("This host is being decommissioned", agent.run("status", expect=0).stdout)
-        # and then at once
+        # --now: at once
         agent.run("decommission", "--now", "--yes", expect=0)
         self.gone(agent)
 
@@ -114,7 +114,7 @@ class Decommission(DecommissionCase):
         self.platform.fault(operation="delete_user", status=503, times=0)
         agent.run("decommission", "--now", "--yes", "-o", "json", expect=1)
         self.assertEqual(len(self.platform.users()), 2)
-        self.assertLessEqual(len(self.platform.requests("delete_user")), 6)  # three attempts for each, with back-off
+        self.assertLessEqual(len(self.platform.requests("delete_user")), 6)  # three attempts each, with backoff
         self.assertEqual(agent.status()["login"], "ok")
         self.assertEqual(len(agent.private_keys()), 2)
         self.platform.clear_faults()

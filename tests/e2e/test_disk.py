@@ -1,7 +1,7 @@
-"""A disk that is full, read-only, somebody else's, gone, or has something foreign in the way.
+"""A disk that is full, read-only, owned by somebody else, missing, or has something foreign in place of our files.
 
-The certificate in use goes on working, the reason is shown with a remedy, nothing that changes anything is sent to the
-platform while the answer could not be kept, and all is well by itself when the cause is gone.
+The certificate in use keeps working, the reason is shown with a remedy, no changing request is sent to the platform
+while its answer could not be stored, and everything recovers by itself once the cause is gone.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ CHANGES = ("create_instance", "create_user", "delete_user")
 
 
 def mounted(directory):
-    """Mounts a small disk there; the test is skipped where nothing can be mounted."""
+    """Mounts a small tmpfs there; skips the test if that is not possible."""
     directory.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={ROOM},mode=0755", "tmpfs", directory],
                           capture_output=True, text=True, check=False)
@@ -34,7 +34,7 @@ def remount(directory, how):
 
 
 def fill(directory):
-    """Takes all the room that is left; the file to remove."""
+    """Fills the disk; returns the file to remove."""
     filler = directory / "filler"
     taken = os.open(filler, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
     with contextlib.suppress(OSError):
@@ -52,7 +52,7 @@ class DiskTest(unittest.TestCase):
         cls.addClassCleanup(cls.platform.stop)
 
     def start(self, own_disk=False):
-        """An agent with one certificate in use; a watcher looks at it until the end."""
+        """An agent with one certificate in use, watched until the end of the test."""
         scene = contextlib.ExitStack()
         self.addCleanup(scene.close)
         self.agent, self.watcher, self.strangers = scene.enter_context(witness.scene(self.platform, ["a"]))
@@ -64,10 +64,10 @@ class DiskTest(unittest.TestCase):
         self.first = self.agent.published("a").generation
         self.platform.clear_requests()
 
-    # What is true while the disk is in trouble
+    # What holds while the disk is in trouble
 
     def refused(self, *arguments, saying):
-        """The verb fails, says this, and asked the platform to change nothing, nor spent a token."""
+        """The command fails with these words, without having changed anything on the platform or spent a token."""
         done = self.agent.run(*arguments)
         self.assertEqual(done.returncode, 1, done.stderr)
         for words in saying:
@@ -121,7 +121,7 @@ class DiskTest(unittest.TestCase):
         self.healed(rotated=True)
 
     def test_a_disk_that_fills_up_while_the_answer_is_under_way(self):
-        """The new user's id, and the new tokens: each finds the room that was kept for it."""
+        """The id of the new user and the new tokens both fit in the reserved space."""
         for operation in ("create_user", "token"):
             with self.subTest(operation):
                 self.start(own_disk=True)
@@ -139,13 +139,13 @@ class DiskTest(unittest.TestCase):
                 self.doCleanups()
 
     def is_processed(self, operation):
-        """The platform has done the work, whose answer is still under way."""
+        """Whether the platform has processed the request whose response is still in flight."""
         state = self.platform.state()
         if operation == "token":
-            return sum(token["used"] for token in state["oauth"]["refresh_tokens"]) == 2  # the login's, and this one
+            return sum(token["used"] for token in state["oauth"]["refresh_tokens"]) == 2  # the login's and this one
         return len([user for user in state["users"] if witness.MARK in user["description"]]) == 2
 
-    # Read-only, somebody else's, gone
+    # Read-only, owned by somebody else, missing
 
     def test_a_disk_that_becomes_read_only(self):
         self.start(own_disk=True)
@@ -174,7 +174,7 @@ class DiskTest(unittest.TestCase):
             self.status_says("No space left on device", "free some space")
             self.assertEqual(self.changes(), [])
             self.in_use()
-            filler.unlink()  # and nobody says so to the daemon
+            filler.unlink()  # without notifying the daemon
             harness.wait_until(lambda: self.agent.published("a").generation != self.first)
             self.healed(rotated=True)
         finally:
@@ -200,7 +200,7 @@ class DiskTest(unittest.TestCase):
         self.assertEqual(self.changes(), [])
         self.healed(rotated=False)
 
-    # Something foreign in the way
+    # Something foreign in the place of our files
 
     def obstructed(self, saying):
         before = harness.footprint(self.agent.state_dir / "live")
@@ -241,7 +241,7 @@ class DiskTest(unittest.TestCase):
         running = self.agent.start("run")
         try:
             harness.wait_until(lambda: (self.agent.state_dir / "control.sock").exists())
-            key.rmdir()  # and nobody says so to the daemon
+            key.rmdir()  # without notifying the daemon
             harness.wait_until(key.is_file)
         finally:
             running.terminate()

@@ -1,10 +1,10 @@
-"""A fault at every request: onboarding, rotation and removal of three users end well, whatever breaks.
+"""A fault at every request: onboarding, rotation and removal of three users succeed in spite of it.
 
-Each case is one history: a fresh tenant, one fault at the n-th request of all, the agent's verbs, and then reconcile, run
-again as often as a timer would. A reader looks at the published pairs all the while.
+Each case is one history: a fresh tenant, one fault at the n-th request overall, the agent's commands, then reconcile,
+repeated as a timer would. A reader checks the published pairs throughout.
 
-E2E_FAULTS_STRIDE: every so many requests only (1: each of them; the default keeps the test short).
-E2E_FAULTS_OFFSET: of which to begin with; by chance if not given, so that other runs see other requests.
+E2E_FAULTS_STRIDE: test only every n-th request (1: all of them; the default keeps the test short).
+E2E_FAULTS_OFFSET: the first request tested; random if not set, so that different runs test different requests.
 """
 
 import collections
@@ -18,7 +18,7 @@ import witness
 from witness import LOGIN, OTHER, Fault
 
 USERS = ("one", "two", "three")
-ELSEWHERE = "orion-999"  # so that ours is onboarded by the program itself
+ELSEWHERE = "orion-999"  # a tenant that the program has to onboard itself
 DEFAULT_STRIDE = 8
 LOGIN_LOST = 77
 RUNS_AGAIN = 3
@@ -35,17 +35,17 @@ FAULTS = {
     "truncate": {"truncate": 20},
     "html": {"status": 200, "headers": {"Content-Type": "text/html"}, "body": "<html>maintenance</html>"},
 }
-# The token endpoint has made new tokens, and they never arrive: of such a refresh a person must log in again.
+# The token endpoint issues new tokens that never arrive: after such a refresh the operator must log in again.
 SWALLOWED = ("late", "close-after", "truncate")
 
 Case = collections.namedtuple("Case", ("kind", "nth"))
 
 
 class History:
-    """One history under one fault, or under none."""
+    """One history, with one fault or none."""
 
     def __init__(self, platform, case):
-        self.requests = 0  # until the fault can no longer come
+        self.requests = 0  # sent until the fault could no longer occur
         self.faults = []
         self.relogins = 0
         self._platform = platform
@@ -69,7 +69,7 @@ class History:
             self.faults += self.status_faults(agent) + strangers.faults() + watcher.take_faults()
             self.faults += witness.reused(self._platform, allowed=1 if self._case else 0)
             fired = [rule["fired"] for rule in self._platform.faults()]
-            # with fewer polls than the unharmed history had, the request of that number never comes
+            # if it polls less often than the history without a fault, it may never send that request
             if self._case and fired != [1] and len(self._platform.requests()) >= self._case.nth:
                 self.faults.append(Fault(OTHER, "the fault never came"))
             tally.reads += watcher.reads
@@ -78,7 +78,7 @@ class History:
                   faults=[Fault(fault.kind, f"{self._case}: {fault.text}") for fault in self.faults])
 
     def finish(self, agent):
-        """Reconcile until it has converged; a timer would do the same."""
+        """Reconciles until it has converged, as a timer would."""
         done = None
         for _ in range(1 + RUNS_AGAIN):
             done = agent.run("reconcile", "--timeout", "30s")
@@ -86,7 +86,7 @@ class History:
                 self._log_in_again(agent)
             elif done.returncode == 0 and not any(u["retiring"] or u["pending"] for u in agent.status()["users"]):
                 return
-            time.sleep(1)  # reconcile.settle: a late answer may still turn up
+            time.sleep(1)  # reconcile.settle: the user of a late POST may still appear
         self.faults.append(Fault(OTHER, f"not converged: exit {done.returncode}: {done.stderr}"))
 
     def _log_in_again(self, agent):
@@ -103,14 +103,14 @@ class History:
 
 
 def cases(requests, stride, offset):
-    """Every stride-th request under every fault; each fault begins at another one."""
+    """Every stride-th request with every fault; each fault starts at a different request."""
     for number, kind in enumerate(FAULTS):
         for nth in range(1 + (offset + number) % stride, requests + 1, stride):
             yield Case(kind, nth)
 
 
 def inject_all(stride, offset, progress=lambda case, found: None):
-    """The tally of a history for every case."""
+    """Plays one history per case; returns the tally."""
     tally = witness.Tally()
     with harness.Simulator(BEHAVIOUR) as platform:
         unharmed = History(platform, None)

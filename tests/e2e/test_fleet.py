@@ -1,4 +1,4 @@
-"""What one host of a fleet costs the platform (contract sections 9 and 10): quiet passes, strict rate limits."""
+"""The load of one host of a fleet on the platform (contract sections 9 and 10): quiet passes, strict rate limits."""
 
 import contextlib
 import http.client
@@ -20,7 +20,7 @@ CROWD = 100_000
 
 
 class Crowd(http.server.ThreadingHTTPServer):
-    """In front of the platform: counts bytes, and adds users of other owners to the list of users."""
+    """A proxy to the platform: counts bytes, and adds users of other owners to the list of users."""
 
     daemon_threads = True
 
@@ -38,7 +38,7 @@ class Crowd(http.server.ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_address[1]}/{harness.SERVICES['log']}"
 
     def add(self, count):
-        """So many users, each as the platform shows one."""
+        """Adds this many users, in the platform's format."""
         users = (
             {
                 "id": f"0f0f0f0f-0000-0000-0000-{number:012}",
@@ -93,7 +93,7 @@ class CrowdHandler(http.server.BaseHTTPRequestHandler):
         pass
 
 
-# AddressSanitizer keeps what was freed: memory says nothing there
+# AddressSanitizer keeps freed memory: memory figures mean nothing there
 CACHE = harness.BUILD / "CMakeCache.txt"
 SANITIZED = CACHE.exists() and "SANITIZE:BOOL=ON" in CACHE.read_text()
 
@@ -114,26 +114,26 @@ class FleetCase(unittest.TestCase):
         return made
 
     def pass_of(self, agent):
-        """What one pass asked the platform, sorted."""
+        """The operations of one pass, sorted."""
         self.platform.clear_requests()
         agent.run("reconcile", expect=0)
         return sorted(set(self.platform.operations()) - {"token"})
 
     def settle(self, agent):
-        """Until the list is not needed any more: the POSTs have settled."""
+        """Reconciles until the POSTs have settled and the list is no longer read."""
         harness.settle(agent)
         self.assertFalse(LISTS & set(self.pass_of(agent)))
 
 
 class QuietPassTest(FleetCase):
     def measured_pass(self, agent, crowd):
-        """Requests, bytes, and the peak resident set in KiB."""
+        """Number of requests, bytes, and peak RSS in KiB."""
         self.platform.clear_requests()
         crowd.bytes = 0
         process = subprocess.Popen(agent.command("reconcile"), env=agent.environment(), stderr=subprocess.DEVNULL)
-        peak = 0  # sampled: what wait4() says of a child counts the parent that it was forked from
+        peak = 0  # sampled, because wait4() includes the memory of the parent before exec
         while process.poll() is None:
-            with contextlib.suppress(OSError):  # it is gone
+            with contextlib.suppress(OSError):  # it has exited
                 status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
                 found = re.search(r"(?m)^VmHWM:\s+(\d+)", status)
                 if found and os.readlink(f"/proc/{process.pid}/exe") == str(harness.built("exposure-agent").resolve()):
@@ -156,7 +156,7 @@ class QuietPassTest(FleetCase):
         self.assertAlmostEqual(among_many[1], alone[1], delta=alone[1] / 10)
         if not SANITIZED:
             self.assertAlmostEqual(among_many[2], alone[2], delta=alone[2] / 10)
-        # the daily list is read as a stream
+        # the daily list is parsed as a stream
         agent.list_again()
         listed = self.measured_pass(agent, crowd)
         self.assertGreater(listed[1], 30_000_000)
@@ -208,7 +208,7 @@ class RateLimitTest(FleetCase):
         agent.run("reconcile", "--timeout", "120s", expect=0, timeout=150)
         for name in ("one", "two", "three"):
             self.assertTrue(agent.published(name).key_matches())
-        # paced, not hammered
+        # paced, without hammering
         refused = [r for r in self.platform.requests() if r["status"] == 429]
         self.assertLess(len(refused), len(self.platform.requests()) / 3)
 

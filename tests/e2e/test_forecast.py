@@ -1,4 +1,4 @@
-"""`forecast`: the coming time from the same decisions, as a table, JSON, a calendar and a picture."""
+"""`forecast`: coming events from the same decisions, as a table, JSON, a calendar and an image."""
 
 import datetime
 import re
@@ -56,7 +56,7 @@ class ForecastTest(unittest.TestCase):
 
     def test_refreshes_and_logins(self):
         refreshes = [e for e in self.entries("--for", "10d") if e["action"] == "refresh"]
-        self.assertIn(len(refreshes), (10, 11))  # refresh_every: 24h, less up to a tenth
+        self.assertIn(len(refreshes), (10, 11))  # refresh_every: 24h, minus up to a tenth
         self.assertEqual({(e["exposure"], e["name"]) for e in refreshes}, {(None, None)})
         shown = self.agent.run("forecast", "--for", "10d", expect=0).stdout
         self.assertRegex(shown, r"(?m)^The access token is refreshed 1[01] times, next at ")
@@ -78,7 +78,7 @@ class ForecastTest(unittest.TestCase):
                 self.assertIn(said, self.agent.run("forecast", *wrong, expect=64).stderr)
 
     def calendar(self):
-        """As it is printed: text mode would make CRLF a line feed."""
+        """The raw output: text mode would convert CRLF to LF."""
         return subprocess.run(self.agent.command("forecast", "-o", "ics"), env=self.agent.environment(), check=True,
                               capture_output=True).stdout
 
@@ -93,7 +93,7 @@ class ForecastTest(unittest.TestCase):
         self.assertEqual(len(events), 3)
         ids = [line for line in lines if line.startswith("UID:")]
         self.assertEqual(len(set(ids)), 3)
-        self.assertEqual(ids, re.findall(r"UID:\S+", self.calendar().decode()))  # the same the next time
+        self.assertEqual(ids, re.findall(r"UID:\S+", self.calendar().decode()))  # stable across runs
         self.assertEqual(len([line for line in lines if re.fullmatch(r"DTSTAMP:\d{8}T\d{6}Z", line)]), 3)
         self.assertIn(r"unset it\, or run: exposure-agent rotate logs/paused", next(
             line for line in lines if "rotation.paused" in line))

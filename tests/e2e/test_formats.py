@@ -1,4 +1,4 @@
-"""Every spelling of the platform's answers that the agent reads (contract section 3), one subtest each."""
+"""Every variant of the platform's responses that the agent accepts (contract section 3), one subtest each."""
 
 import datetime
 import time
@@ -11,7 +11,7 @@ A_YEAR_S = 365 * 86400
 
 
 class FormatCase(unittest.TestCase):
-    """One agent whose users are served one by one, each under a behaviour of its own."""
+    """One agent whose users are served one at a time, each with a different behaviour."""
 
     @classmethod
     def setUpClass(cls):
@@ -147,7 +147,7 @@ class ContactTest(FormatCase):
 
 
 class GroupTest(FormatCase):
-    """The group of the instance, read from its answer, is sent with its users."""
+    """The group of the instance, as read from the response, is sent with its users."""
 
     GROUP, SPACE = ("businessGroupId", "businessGroupName"), ("spaceID", "spaceName")
     OWN = {"log": GROUP, "health": SPACE, "lifecycle": GROUP}
@@ -167,7 +167,7 @@ class GroupTest(FormatCase):
                     agent.run("reconcile", f"{spelling}/siem", expect=0)
                     (sent,) = self.platform.requests("create_user")
                     group = {k: v for k, v in sent["body"].items() if k.startswith(("businessGroup", "space"))}
-                    id_key, name_key = self.SHOWN.get(spelling, own)  # what the instance shows is mirrored
+                    id_key, name_key = self.SHOWN.get(spelling, own)  # mirrors what the instance shows
                     known = {id_key: "group-77", name_key: "operations"}
                     self.assertEqual(group, {name_key: tenant} if spelling in ("null", "absent") else known)
 
@@ -179,9 +179,9 @@ class GroupTest(FormatCase):
         agent = self.agent(exposures=[{"variant": "health", "users": ["siem", "web"]}])
         self.platform.behave(exposure={"group_in_body": "business-group", "group": "absent"})
         agent.run("reconcile", "health/siem", expect=0)
-        self.assertEqual(self.names_sent(), [["businessGroupName"]])  # learned from the instance's creation
+        self.assertEqual(self.names_sent(), [["businessGroupName"]])  # learned when the instance was created
         self.platform.clear_requests()
-        agent.run("reconcile", expect=0)  # another process remembers it
+        agent.run("reconcile", expect=0)  # remembered by another process
         self.assertEqual(self.names_sent(), [["businessGroupName"]])
 
     def test_the_names_that_the_file_wants(self):
@@ -196,7 +196,7 @@ class GroupTest(FormatCase):
         done = agent.run("reconcile", expect=1)
         self.assertIn("businessGroupId is required", done.stderr)
         self.assertIn("set business_group: {id, name}", done.stderr)
-        self.assertEqual(len(self.platform.requests("create_instance")), 2)  # both spellings, once each
+        self.assertEqual(len(self.platform.requests("create_instance")), 2)  # both variants, once each
 
 
 class EmptyListTest(FormatCase):

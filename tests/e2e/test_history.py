@@ -1,4 +1,4 @@
-"""`history`: what happened to each user, when, and who asked for it; from the disk alone."""
+"""`history`: what happened to each user, when, and who requested it; from the disk alone."""
 
 import datetime
 import os
@@ -8,13 +8,13 @@ import unittest
 
 import harness
 
-SUDO = {"SUDO_USER": "daemon"}  # an account of every host
-SERVICE = {"INVOCATION_ID": "0" * 32}  # as the service manager starts a unit
+SUDO = {"SUDO_USER": "daemon"}  # an account that exists on every host
+SERVICE = {"INVOCATION_ID": "0" * 32}  # set by the service manager for units
 ROTATION = ["rotation_requested", "created", "submitted", "accepted", "issued", "in_use"]
 
 
 def login_account():
-    """Who is behind this test: the account that logged in, else the test's own."""
+    """The account behind this test: the one that logged in, otherwise the test's own."""
     with open("/proc/self/loginuid", encoding="ascii") as file:
         uid = int(file.read())
     unset = uid == 0xFFFFFFFF
@@ -62,14 +62,14 @@ class HistoryTest(unittest.TestCase):
         self.assertIn("rolled_back", self.words())
         self.assertEqual(self.events()[-1]["by"], "daemon")
 
-        # a unit of a timer is the schedule
+        # a unit started by a timer counts as the schedule
         self.agent.settings["exposures"][0]["users"] = [{"name": "backup", "consumer_group": "backup"},
                                                        {"name": "late", "consumer_group": "late"}]
         self.agent.write_config()
         self.agent.run("reconcile", environment=SERVICE, expect=0)
         late = {(e["actor"], e["by"]) for e in self.events(of="late")}
         self.assertEqual(late, {("schedule", None)} if unset else {("person", account)})
-        # a user that the configuration does not name any more keeps its history
+        # a user that is no longer in the configuration keeps its history
         self.assertEqual(self.words("logs/siem", of=None), self.words())
         self.assertIn("unwanted", self.words("logs/siem"))
 

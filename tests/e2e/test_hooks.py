@@ -1,4 +1,4 @@
-"""Hooks (contract section 6): how they are run, every way they can end, and what is remembered of it."""
+"""Hooks (contract section 6): how they are run, every way they can end, and what is recorded about it."""
 
 import os
 import pathlib
@@ -23,7 +23,7 @@ def is_alive(pid):
 
 
 class HookCase(unittest.TestCase):
-    """A user with hooks, which are scripts in a directory of the test's own."""
+    """A user with hooks, which are scripts in a directory of the test."""
 
     @classmethod
     def setUpClass(cls):
@@ -38,7 +38,7 @@ class HookCase(unittest.TestCase):
         self.directory.chmod(0o755)
 
     def script(self, text, name="hook"):
-        """A program that runs `text` in its own directory; replaced as a whole when it is written again."""
+        """A program that runs `text` in its own directory; written again, it is replaced atomically."""
         path = self.directory / name
         new = self.directory / f"{name}.new"
         new.write_text(f"#!/bin/sh\ncd {self.directory} || exit 99\necho {name} >>runs\n{text}\n")
@@ -69,7 +69,7 @@ class HookCase(unittest.TestCase):
 
 
 class HookTest(HookCase):
-    """`--deploy direct`: the agent runs them itself."""
+    """`--deploy direct`: the agent runs hooks itself."""
 
     def test_order_and_environment(self):
         agent = self.agent(self.hook("cat /proc/$$/environ >environ", "first"), self.hook("", "second"))
@@ -223,7 +223,7 @@ class HookTest(HookCase):
 
 
 class SpoolTest(HookCase):
-    """`--deploy unit`: the daemon asks through the spool, and root's helper acts. Here no path unit starts it."""
+    """`--deploy unit`: the daemon uses the spool, and root's helper runs the hooks. No path unit starts it here."""
 
     def setUp(self):
         super().setUp()

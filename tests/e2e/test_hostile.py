@@ -1,8 +1,8 @@
-"""A receiver that fights: it swaps, links, renames and puts pipes at every level of its own directories while root
+"""A hostile receiver: it swaps, links, renames and creates pipes at every level of its own directories while root
 publishes, rotates, removes and writes credentials there.
 
-Nothing of root's may be read, written, given away or loosened, nothing may hang, and all is well once it stops.
-EXPOSURE_AGENT_HOSTILE_SECONDS says for how long (default 12; CI: 60).
+No file of root may be read, written, given away or made accessible; nothing may hang; and everything recovers once it
+stops. EXPOSURE_AGENT_HOSTILE_SECONDS sets the duration (default 12; CI: 60).
 """
 
 import contextlib
@@ -21,7 +21,7 @@ import harness
 
 SECONDS = int(os.environ.get("EXPOSURE_AGENT_HOSTILE_SECONDS", "12"))
 NOBODY = 65534
-VERB_LIMIT = 60  # a verb that takes longer hangs
+VERB_LIMIT = 60  # a command that takes longer hangs
 BEHAVIOUR = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 ACCESS_KEY, SECRET_KEY = "provider-accessKeyID", "provider-secretAccessKey"
 EXCHANGE = 2  # RENAME_EXCHANGE
@@ -36,7 +36,7 @@ def exchange(one, other):
 
 
 class Receiver:
-    """A process of nobody's that owns `home`. It only renames and makes: what was root's is still there at the end."""
+    """A process of user nobody that owns `home`. It only renames and creates: root's files still exist at the end."""
 
     def __init__(self, home, secrets, seed):
         self._home = home
@@ -54,7 +54,7 @@ class Receiver:
         os.waitpid(self.pid, 0)
 
     def _places(self):
-        """Every path that its own directories hold, down to the names in a generation."""
+        """Every path below its own directories, down to the files of a generation."""
         found = [self._home / "tls", self._home / "deep", self._home / "creds"]
         for top in list(found):
             for below in (top, top / "tls"):
@@ -79,7 +79,7 @@ class Receiver:
         target = self._random.choice(places)
         how = self._random.randrange(8)
         aside = self._new()
-        if how == 0:  # gone for a moment
+        if how == 0:  # missing for a moment
             target.rename(aside)
             time.sleep(self._random.random() / 200)
             exchange(target, aside)
@@ -159,7 +159,7 @@ class HostileTest(unittest.TestCase):
             os.chown(self.home / name, NOBODY, NOBODY)
 
     def check(self):
-        """Everything of root's is still there, still root's alone, and says what it said."""
+        """Everything owned by root still exists, unchanged and private."""
         seen = {}
         for top in (self.home, self.secret, self.directory):
             for root, directories, files in os.walk(top):
@@ -200,7 +200,7 @@ class HostileTest(unittest.TestCase):
                 receiver.stop()
         self.check()
         print(f"{rounds} rounds in {SECONDS} s")
-        # a person tidies up, and everything is in place again
+        # the operator cleans up, and everything is published again
         self.home.rename(self.directory / "old")
         self.make_home()
         self.agent.settings["exposures"][0]["users"] = self.users

@@ -1,4 +1,4 @@
-"""Who we are: logins, refreshes, tokens from elsewhere, the way through a proxy, and no secret where it can be read."""
+"""Logins, refreshes, externally managed tokens, proxies, and no secrets where they could be read."""
 
 import base64
 import hashlib
@@ -28,7 +28,7 @@ def free_port():
 
 
 class Login:
-    """A `login` that waits for a person: `url` is what it printed."""
+    """A `login` that waits for the user: `url` is the address it printed."""
 
     def __init__(self, agent, *arguments):
         self.process = subprocess.Popen(
@@ -42,7 +42,7 @@ class Login:
             self.url = line.strip() if "https://" in line else ""
 
     def finish(self, pasted=None):
-        """(exit code, what it said since the address)."""
+        """(exit code, output after the address)."""
         said, _ = self.process.communicate(None if pasted is None else pasted + "\n", timeout=harness.RUN_TIMEOUT)
         return self.process.returncode, said
 
@@ -68,7 +68,7 @@ class IdentityCase(unittest.TestCase):
         return made
 
     def browser(self, url):
-        """What a person's browser is sent to after the login at the identity provider."""
+        """The address to which the identity provider redirects the browser after the login."""
         parts = urllib.parse.urlsplit(url)
         answer = self.platform.call("GET", f"{parts.path}?{parts.query}")
         self.assertEqual(answer.status, 302, answer.body)
@@ -142,7 +142,7 @@ class LoginTest(IdentityCase):
         self.assertGreaterEqual(len(verifier()), 43)
         self.assertTrue(fits(query))
 
-        # a login that was left alone, and its code given later
+        # a login that was abandoned, and its code passed later
         agent, login, query = challenged()
         login.process.kill()
         login.process.communicate()
@@ -185,11 +185,11 @@ class LoginTest(IdentityCase):
                 return probe.connect_ex(("127.0.0.1", port)) == 0
 
         harness.wait_until(listening)
-        # browsers open connections ahead of need, and leave them silent
+        # browsers open spare connections and leave them idle
         for _ in range(4):
             self.addCleanup(socket.create_connection(("127.0.0.1", port)).close)
         self.assertEqual(visit("/favicon.ico")[0], 404)
-        # another page of the same browser: neither a code of somebody else nor an error ends the login
+        # another page in the same browser: neither a foreign code nor an error ends the login
         for query in ("code=somebody-elses", "code=somebody-elses&state=wrong", "error=access_denied",
                       "error=access_denied&state=wrong", "state=wrong"):
             self.assertEqual(visit(f"/?{query}")[0], 404)
@@ -322,7 +322,7 @@ class RefreshTest(IdentityCase):
             self.assertTrue(agent.published(name).key_matches(), name)
 
     def assert_each_repeated_once(self, refused):
-        """What was refused came again, with another token that was never refused."""
+        """The refused requests were repeated once each, with another token that was never refused."""
         old = {r["bearer"] for r in refused}
         self.assertEqual(len(old), 1)
         for request in refused:
@@ -354,7 +354,7 @@ class RefreshTest(IdentityCase):
         return agent, agent.published("siem").footprint()
 
     def assert_no_loop(self, effect, codes, words, most):
-        """A refresh that goes wrong like this: exit code and sentence, few requests, and the files stay."""
+        """After a refresh that goes wrong in this way: exit code and message, few requests, files unchanged."""
         agent, before = self.converged(network={"timeout": "2s"})
         self.platform.fault(operation="token", times=0, **effect)
         done = agent.run("reconcile", "--timeout", "20s")
@@ -373,7 +373,7 @@ class RefreshTest(IdentityCase):
         self.assertEqual(agent.published("siem").footprint(), before)
 
     def test_a_slow_answer_is_waited_for(self):
-        """network.timeout does not bound the answer to a single-use token."""
+        """network.timeout does not limit the wait for the response to a single-use token."""
         agent, _ = self.converged(network={"timeout": "2s"})
         self.platform.fault(operation="token", delay_ms=5000)
         agent.run("reconcile", expect=0)
@@ -393,7 +393,7 @@ class RefreshTest(IdentityCase):
         self.assert_no_loop({"close": "after"}, (69,), "refresh the access token", 5)
 
     def test_an_outage_is_no_verdict(self):
-        """Error pages of whatever stands in front of the login server: the login survives them."""
+        """The login survives error pages of whatever is in front of the login server."""
         page = "<html><head><title>Not today</title></head></html>"
         for status in (400, 401, 403, 404, 405, 413, 429, 503):
             with self.subTest(status=status):
@@ -472,7 +472,7 @@ class RefreshTest(IdentityCase):
         agent.run("reconcile", expect=0)
 
     def test_a_host_that_only_logs_in(self):
-        """With nothing else to do, the exit code is the login's; the daemon notices the right secret by itself."""
+        """With nothing else to do, the exit code is the login's; the daemon notices the corrected secret by itself."""
         agent = self.agent()
         agent.settings["exposures"] = []
         agent.settings["identity"]["publish"] = {"command": ["true"]}
@@ -524,7 +524,7 @@ class RefreshTest(IdentityCase):
                 try:
                     self.platform.behave(oauth={"expires_in": value})
                 except harness.ControlError:
-                    continue  # null brings the default back, and it refuses some
+                    continue  # null restores the default; the platform rejects some of the values
                 agent.run("login", "--code", self.platform.code(), expect=0)
                 agent.run("reconcile", expect=0)
                 agent.run("reconcile", expect=0)
@@ -546,7 +546,7 @@ class RefreshTest(IdentityCase):
 
 
 class ExternalTokenTest(IdentityCase):
-    """`access_token`: something else keeps it fresh."""
+    """`access_token`: something else refreshes it."""
 
     def external(self, source):
         agent = self.agent(login=False)
@@ -591,7 +591,7 @@ class ExternalTokenTest(IdentityCase):
         try:
             harness.wait_until(agent.published("siem").exists)
             first = {r["bearer"] for r in self.platform.requests("get_user")}
-            self.put(path, self.platform.access_token())  # it changes while the old one is still good
+            self.put(path, self.platform.access_token())  # changed while the old one is still valid
             harness.wait_until(lambda: {r["bearer"] for r in self.platform.requests("get_user")} - first)
             self.assertFalse([r for r in self.platform.requests() if r["status"] == 401])
             newest = self.platform.access_token()
@@ -648,7 +648,7 @@ class ExternalTokenTest(IdentityCase):
 
 @unittest.skipUnless(shutil.which("tinyproxy"), "tinyproxy is not installed")
 class ProxyTest(IdentityCase):
-    """A real HTTP proxy with CONNECT."""
+    """A real HTTP proxy that supports CONNECT."""
 
     def setUp(self):
         super().setUp()
@@ -731,7 +731,7 @@ class ProxyTest(IdentityCase):
 
 
 class SecretTest(IdentityCase):
-    """Nothing secret in any output, argument list or environment."""
+    """No secret appears in any output, argument list or environment."""
 
     def token_texts(self, agent):
         """Every access and refresh token that the agent holds."""
@@ -777,7 +777,7 @@ class SecretTest(IdentityCase):
         strace = [] if not shutil.which("strace") else [
             "strace", "-f", "-y", "-v", "-s", "100000", "-o", trace, "--output-append-mode",
             "-e", "trace=execve,write,writev,pwrite64,sendmsg,sendto"]
-        no_leak_check = {"ASAN_OPTIONS": "detect_leaks=0"}  # LeakSanitizer does not work beside another tracer
+        no_leak_check = {"ASAN_OPTIONS": "detect_leaks=0"}  # LeakSanitizer does not work under another tracer
         said = []
 
         def run(*arguments, stdin=""):

@@ -1,4 +1,4 @@
-"""`import` (contract sections 4 and 10): a user that was made by hand is managed from then on."""
+"""`import` (contract sections 4 and 10): a user created by hand comes under management."""
 
 import base64
 import pathlib
@@ -27,7 +27,7 @@ class ImportCase(unittest.TestCase):
         self.output = self.directory / "tls"
 
     def by_hand(self, common_name="hand-made", description="made by hand", group="siem", contact="team@example.com"):
-        """A user as a person makes it in the portal; (id, key file, certificate file)."""
+        """Creates a user as in the portal; returns (id, key file, certificate file)."""
         name = f"logs-{harness.TENANT}-{common_name}"
         key, csr = harness.make_csr(self.directory, name)
         token = self.platform.access_token()

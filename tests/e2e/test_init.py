@@ -1,4 +1,4 @@
-"""The first hour: `init` writes a configuration that works, from options or from questions, then login and status."""
+"""The first hour: `init` writes a working configuration, from options or from questions; then login and status."""
 
 import os
 import pathlib
@@ -55,7 +55,7 @@ class InitTest(unittest.TestCase):
         self.assertIn("1 of 1 user up to date", self.run_agent("reconcile").stdout)
         shown = self.run_agent("status").stdout
         self.assertRegex(shown, r"logs/siem-forwarder +valid")
-        transcript = "".join(f"    {line}\n" for line in shown.splitlines())  # as the README shows it
+        transcript = "".join(f"    {line}\n" for line in shown.splitlines())  # as shown in the README
         self.assertIn(re.sub(r"\d+ d", "N d", transcript),
                       re.sub(r"\d+ d", "N d", (harness.ROOT / "README.md").read_text()))
 
@@ -87,7 +87,7 @@ class InitTest(unittest.TestCase):
 
     def test_questions(self):
         answers = [("Address of the login server", self.platform.auth_url()),
-                   ("certificate", None),  # why the address is not trusted
+                   ("certificate", None),  # explains why the address is not trusted
                    ("File with the CA", str(self.platform.ca_file)),
                    ("OAuth client id", harness.CLIENT_ID), ("OAuth client secret", harness.CLIENT_SECRET),
                    ("Redirect address", ""), ("Tenant", ""), ("What to consume", "everything"), ("What to consume", ""),

@@ -1,4 +1,4 @@
-"""The main job: a YAML file becomes users on the platform and certificates on disk, and stays so."""
+"""The main job: a YAML file becomes users on the platform and certificates on disk, and they stay that way."""
 
 import base64
 import datetime
@@ -28,7 +28,7 @@ def user(name, **more):
 
 
 class MainJobCase(unittest.TestCase):
-    """A platform without delays, as at its start before every test."""
+    """A platform without delays, reset before every test."""
 
     @classmethod
     def setUpClass(cls):
@@ -53,7 +53,7 @@ class MainJobCase(unittest.TestCase):
         return made
 
     def settle(self, agent):
-        """Until no late answer of the platform is waited for any more: reconcile.settle after the last POST."""
+        """Waits until reconcile.settle after the last POST, when no late answer of the platform is expected."""
         at = max(r["at_ms"] for r in agent.created) / 1000 + 1.1
         harness.wait_until(lambda: time.time() > at)
 
@@ -65,7 +65,7 @@ class MainJobCase(unittest.TestCase):
         return [(c["exposure"], c["name"], c["action"]) for c in agent.json("plan", *arguments, expect=expect)["changes"]]
 
     def remote(self, agent_user):
-        """The platform's users that carry our mark for `exposure/user`."""
+        """The platform's users that carry our marker for `exposure/user`."""
         return [u for u in self.platform.users() if f" user={agent_user} " in u["description"]]
 
     def count(self, operation):
@@ -100,7 +100,7 @@ class TwentyUsersTest(MainJobCase):
         self.assertEqual([r["violations"] for r in self.platform.requests() if r["violations"]], [])
 
     def check_sent(self, sent, exposure, name):
-        """Contract section 3, to the letter."""
+        """Exactly as specified in contract section 3."""
         self.assertEqual(sent["name"], f"{exposure}-{harness.TENANT}-{name}-{sent['public_key_sha256'][:8]}")
         mark = f"owner=web-01 user={exposure}/{name} key={sent['public_key_sha256'][:16]}"
         self.assertEqual(sent["description"], f"[exposure-agent {mark}]")
@@ -128,7 +128,7 @@ class TwentyUsersTest(MainJobCase):
         agent.run("reconcile", expect=0)
         agent.created = self.platform.requests("create_user")
         self.settle(agent)
-        agent.run("reconcile", expect=0)  # with the list, once the POSTs have settled
+        agent.run("reconcile", expect=0)  # reads the list once the POSTs have settled
         self.platform.clear_requests()
         before = harness.footprint(agent.state_dir)
 
@@ -590,13 +590,13 @@ class OutputTest(MainJobCase):
         _, csr = harness.make_csr(agent.directory, f"logs-{harness.TENANT}-elsewhere")
         copy = self.platform.put_user(common_name="elsewhere", description=mine["description"],
                                       consumer_group=mine["consumer_group"], csr=harness.encode_csr(csr))
-        agent.run("reconcile", expect=0)  # by id: the copy is not seen
-        agent.run("rotate", "logs/siem", "--retire-now", expect=0)  # from the list: it is
+        agent.run("reconcile", expect=0)  # reads by id: does not see the copy
+        agent.run("rotate", "logs/siem", "--retire-now", expect=0)  # reads the list: sees the copy
         agent.run("reconcile", expect=0)
         self.assertEqual({u["id"] for u in self.platform.users()}, {copy, agent.status("logs/siem")["remote_id"]})
         self.assertNotIn(mine["id"], {u["id"] for u in self.platform.users()})
         self.assertEqual(agent.run("plan", "--detailed-exitcode", expect=0).returncode, 0)
-        # the copy of the marker of the user that is in use now
+        # the copied marker is now that of the user in use
         self.platform.change_user(copy, description=next(
             u["description"] for u in self.platform.users() if u["id"] != copy))
         agent.run("rotate", "logs/siem", "--retire-now", expect=0)
@@ -667,7 +667,7 @@ class OutputTest(MainJobCase):
                 self.assertNotIn("\x1b", done.stdout)
 
     def test_nothing_secret_is_said(self):
-        self.platform.behave(oauth={"access_token_lifetime_s": 5})  # often refreshed
+        self.platform.behave(oauth={"access_token_lifetime_s": 5})  # forces frequent refreshes
         agent = self.agent(user("siem"))
         said, secrets = [], set()
         for verb in (["plan"], ["reconcile"], ["rotate", "--retire-now", "logs/siem"], ["status"], ["users"], ["token"],
@@ -684,7 +684,7 @@ class OutputTest(MainJobCase):
         self.assertGreaterEqual(len(secrets), 8)
 
     def secrets_of(self, agent):
-        """The client secret, every long text of the token store, and the lines of every key."""
+        """The client secret, every long string in the token store, and the lines of every key."""
         found = {harness.CLIENT_SECRET}
         for _, text in agent.private_keys():
             found.update(line for line in text.splitlines() if len(line) > 20 and "-----" not in line)
@@ -762,7 +762,7 @@ class ExitCodeTest(MainJobCase):
             agent.run("reconcile", "--timeout", "3s", expect=77)
 
     def outlive_token(self, agent):
-        """Until its end: one that is refused (401) before is not replaced within seconds of its making."""
+        """Waits until it expires: a token refused (401) earlier is not replaced within seconds of its issue."""
         end = datetime.datetime.fromisoformat(agent.json("token")["access_token_expires_at"])
         harness.wait_until(lambda: datetime.datetime.now(datetime.timezone.utc) > end)
 
@@ -795,7 +795,7 @@ class ExitCodeTest(MainJobCase):
         self.assertEqual(self.platform.requests(), [])
 
     def test_status_of_a_wrong_file(self):
-        """The mistake, and what the last configuration in force says: nobody is blind while they edit."""
+        """Shows the mistake and the status of the last valid configuration, so that an edit never hides the status."""
         agent = self.agent(user("siem"))
         good = agent.config_file.read_text()
         agent.config_file.write_text(good + "open: [\n")
@@ -816,7 +816,7 @@ class ExitCodeTest(MainJobCase):
 
 
 class WrongServerTest(MainJobCase):
-    """A server that cannot prove who it is gets nothing, not even a token."""
+    """A server that cannot prove its identity gets nothing, not even a token."""
 
     def test_no_token_leaves_the_machine(self):
         agent = self.served(user("siem"))

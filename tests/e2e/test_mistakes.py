@@ -1,4 +1,4 @@
-"""Beginners' mistakes: what the program answers, and its exit code. Every message names its subject and the way out."""
+"""Beginners' mistakes: messages and exit codes. Every message names its subject and a remedy."""
 
 import os
 import pathlib
@@ -9,12 +9,12 @@ import unittest
 
 import harness
 
-# What no sentence of the program says (contract, section 8).
+# Words that no message contains (contract, section 8).
 FORBIDDEN = (r"as the file wants", r"\bis no (?!longer)", r"\bsay `", r"\bmend\b", r"\banew\b", r"without a word", r"nobody came",
              r"generation before", r"\bis ours\b", r"by user 0", r"in the way", r"there is no such thing",
              r"\b1 (users|exposures|certificates)\b", r"\b(0|[2-9]|\d\d+) (user|exposure|certificate)\b", r"\(s\)")
 
-# arguments, exit code, what the message says
+# arguments, exit code, part of the message
 COMMAND_LINE = (
     (["sttus"], 64, "unknown command 'sttus'; did you mean status?"),
     (["recncile"], 64, "did you mean reconcile?"),
@@ -71,7 +71,7 @@ COMMAND_LINE = (
     (["-c", "x", "status"], 64, "--config was given more than once"),
 )
 
-# a change of the file, what `check` says of it (always with FILE:LINE:COLUMN), and that it exits 78
+# a change of the file and the message of `check` for it (always with FILE:LINE:COLUMN, and exit code 78)
 WRONG_FILES = (
     ("consumer_group", "consumer_grp", "did you mean consumer_group|consumer_group"),
     ('"logs"', '"Logs!"', "Logs!"),
@@ -169,7 +169,7 @@ class MistakesTest(unittest.TestCase):
                 self.assert_form(self.agent.run(*verb, expect=0).stdout)
 
     def diagnose(self, name, change, expect=1, prepare=None, **more):
-        """The verdict of `doctor` on one thing that was broken."""
+        """The check of `doctor` that reports what was broken."""
         agent = harness.Agent(self.platform, users=["siem"], **more)
         self.addCleanup(agent.remove)
         change(agent.settings, agent)
@@ -243,7 +243,7 @@ class MistakesTest(unittest.TestCase):
             with self.subTest(certificate):
                 self.platform.behave(server_certificate=certificate)
                 try:
-                    # who logs in would be refused, too
+                    # a login would be refused as well
                     self.assertIn(remedy, self.diagnose(name, lambda *_: None, login=False)["remedy"])
                 finally:
                     self.platform.behave(server_certificate="good")
@@ -318,7 +318,7 @@ class MistakesTest(unittest.TestCase):
         self.assertGreater(len(recipes), 4)
         for command, recipe in recipes:
             if "action values" in command or " ID " in command:
-                continue  # wants a catalog; an id
+                continue  # needs a catalog or an id
             with self.subTest(command):
                 shown = self.agent.run(*command.split()).stdout
                 harness.subprocess.run(["sh", "-c", recipe], input=shown, text=True, check=True, stdout=harness.subprocess.DEVNULL)

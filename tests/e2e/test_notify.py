@@ -1,4 +1,4 @@
-"""`notify` (contract sections 2 and 10): who is told that a person is needed, once, again, and when it is over."""
+"""`notify` (contract sections 2 and 10): who is told that action is needed, once, again, and when it is resolved."""
 
 import contextlib
 import http.server
@@ -18,7 +18,7 @@ SECRET_PATH = "/hooks/f3a1"
 
 
 class Webhook:
-    """A receiver of POSTs on a free port; answers with `status` until that is changed."""
+    """A receiver of POSTs on a free port; answers with `status`."""
 
     def __init__(self):
         self.status = 204
@@ -77,7 +77,7 @@ class NotifyCase(unittest.TestCase):
         new.replace(self.pager)
 
     def told(self):
-        """Every message that the command got."""
+        """Every message passed to the command."""
         path = self.directory / "told"
         return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
@@ -289,7 +289,7 @@ class Daemon(NotifyCase):
 
 
 class Recipes(NotifyCase):
-    """systemd/examples/notify, with a curl and a logger that keep what they were given."""
+    """systemd/examples/notify, with a curl and a logger that record their input."""
 
     def recipe(self, name, **environment):
         for tool in ("jq", "sh"):

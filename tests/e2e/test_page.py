@@ -1,4 +1,4 @@
-"""The page for people on the metrics listener: what it says, and how it looks in a browser."""
+"""The status page on the metrics listener: its content, and how it looks in a browser."""
 
 import base64
 import hashlib
@@ -81,7 +81,7 @@ class PageTest(unittest.TestCase):
         self.assertGreater(len(list(xml.etree.ElementTree.fromstring(drawn).iter())), 20)
 
     def test_in_a_browser(self):
-        """On a phone, a tablet and a desk: no line is cut off, nothing scrolls sideways, nothing else is loaded."""
+        """On a phone, a tablet and a desktop: no line is cut off, nothing scrolls sideways, nothing else is loaded."""
         browser = shutil.which("chromium")
         if not browser:
             self.skipTest("chromium is not installed")

@@ -1,6 +1,6 @@
-"""exposure-agent-probe against servers that are no brokers: whatever it meets, one line or an exit code, in time.
+"""exposure-agent-probe against servers that are not brokers: always a single line or an exit code, and in time.
 
-What it says to a real broker is in tests/kafka.
+tests/kafka tests it with a real broker.
 """
 
 import json
@@ -18,11 +18,11 @@ import unittest
 import harness
 
 TIMEOUT_MS = 1500
-ENDED = threading.Event()  # lets the servers' threads go
+ENDED = threading.Event()  # lets the servers' threads exit
 
 
 def authority(directory, name):
-    """A certificate authority made by the openssl command; its certificate's path."""
+    """Creates a CA with the openssl command; returns the path of its certificate."""
     certificate = directory / f"{name}.pem"
     harness.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
                     "-subj", f"/CN={name}", "-keyout", directory / f"{name}.key", "-out", certificate)
@@ -30,7 +30,7 @@ def authority(directory, name):
 
 
 def issue(directory, issuer, name, usage):
-    """The paths of key and certificate."""
+    """Returns the paths of key and certificate."""
     key_file, request = harness.make_csr(directory, name, usage=usage)
     extensions = directory / f"{name}.ext"
     extensions.write_text(f"extendedKeyUsage={usage}\nsubjectAltName=DNS:{name}\n")
@@ -43,11 +43,11 @@ def issue(directory, issuer, name, usage):
 
 
 class Server:
-    """Listens and treats every connection as `handle(connection)` says."""
+    """Listens, and calls `handle(connection)` for each connection."""
 
     def __init__(self, handle):
         self._handle = handle
-        # on whichever of its addresses localhost is asked for first
+        # on IPv6 and IPv4, whichever localhost resolves to first
         self._socket = (socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
                         if socket.has_dualstack_ipv6() else socket.create_server(("127.0.0.1", 0)))
         self.address = f"localhost:{self._socket.getsockname()[1]}"
@@ -68,7 +68,7 @@ class Server:
         try:
             self._handle(connection)
         except OSError:
-            pass  # the probe has gone, or was refused: what the test is about
+            pass  # the probe is gone, or was refused: that is what is tested
         finally:
             connection.close()
 
@@ -115,7 +115,7 @@ class ProbeTest(unittest.TestCase):
         return answer["verdict"], answer["evidence"]
 
     def refusing(self, version):
-        """A server that trusts another authority's clients."""
+        """A server that trusts only client certificates of another CA."""
         context = self.context(version, clients=self.other_ca)
 
         def handle(connection):
@@ -135,7 +135,7 @@ class ProbeTest(unittest.TestCase):
 
         def handle(connection):
             tls = context.wrap_socket(connection, server_side=True)
-            tls.recv(1)  # the first request: the client's handshake is complete
+            tls.recv(1)  # the first request: the client has completed the handshake
             tls.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             tls.close()
 
@@ -202,7 +202,7 @@ class ProbeTest(unittest.TestCase):
         self.addCleanup(waiting.wait)
         self.addCleanup(waiting.stdin.close)
         process = pathlib.Path("/proc", str(waiting.pid))
-        # once main has begun
+        # main() has started
         harness.wait_until(lambda: "Max core file size        0" in (process / "limits").read_text(encoding="utf-8"))
         harness.wait_until(lambda: (process / "environ").stat().st_uid == 0)
 

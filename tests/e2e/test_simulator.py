@@ -1,4 +1,4 @@
-"""The bundled platform against its reference: other tests rely on it, so it is tested itself."""
+"""Tests the bundled platform against the reference, because other tests rely on it."""
 
 import base64
 import concurrent.futures
@@ -22,7 +22,7 @@ CATALOG = "/catalog-service/api/consumer"
 
 
 class SimulatorCase(unittest.TestCase):
-    """One simulator for the class, set back before each test."""
+    """One simulator for the class, reset before each test."""
 
     @classmethod
     def setUpClass(cls):

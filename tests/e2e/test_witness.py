@@ -1,4 +1,4 @@
-"""The judge of the survival tests is no rubber stamp: each kind of damage, done on purpose, is found."""
+"""Tests the checks of the survival tests: each kind of damage, done on purpose, is detected."""
 
 import shutil
 import unittest
@@ -17,7 +17,7 @@ class WitnessTest(unittest.TestCase):
         cls.addClassCleanup(cls.platform.stop)
 
     def found_after(self, damage):
-        """The kinds of faults that are found once `damage` was done to one sound user."""
+        """The kinds of faults found after `damage` was done to one healthy user."""
         with witness.scene(self.platform, ["a"]) as (agent, watcher, strangers):
             agent.login()
             agent.run("reconcile", expect=0)

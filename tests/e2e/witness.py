@@ -1,4 +1,4 @@
-"""What must be true whatever happens to the program: a reader that never sleeps, and a look at what is left."""
+"""Invariants that hold whatever happens to the program: a reader in a busy loop, and checks of the final state."""
 
 import collections
 import contextlib
@@ -15,7 +15,7 @@ MARK = "[exposure-agent owner=web-01 "
 OTHER_MARK = "[exposure-agent owner=web-02 user=logs/a key=0123456789abcdef]"
 FILES = ("key.pem", "cert.pem", "chain.pem", "fullchain.pem")
 
-# What went wrong, by kinds: the columns of the table that survival.py prints.
+# Kinds of faults: the columns of the table that survival.py prints.
 LOST_KEY = "lost key"
 TORN_PAIR = "torn pair"
 ORPHAN = "orphaned user"
@@ -29,7 +29,7 @@ Fault = collections.namedtuple("Fault", ("kind", "text"))
 
 
 class Tally:
-    """How many runs, how many injections, and what they left that is wrong."""
+    """The number of runs and injections, and the faults they left."""
 
     def __init__(self):
         self.runs = self.injected = self.reads = self.relogins = 0
@@ -45,10 +45,10 @@ class Tally:
 
 
 class Watcher:
-    """Reads what users have published in a loop, as an application could at any moment.
+    """Reads published files in a loop, as an application might at any moment.
 
-    Once a user has published, `current` is there at every moment until the user is let go, and what is read through it
-    is a complete pair that matches.
+    Once a user has published, `current` exists at every moment until the user is released, and what is read through it
+    is a complete, matching pair.
     """
 
     def __init__(self, agent, names, exposure="logs"):
@@ -57,7 +57,7 @@ class Watcher:
         self._live = agent.state_dir / "live" / exposure
         self._names = set(names)
         self._appeared = set()
-        self._judged = {}  # what was read -> what is wrong with it
+        self._judged = {}  # content -> what is wrong with it
         self._scratch = tempfile.TemporaryDirectory(prefix="watcher-")
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -72,12 +72,12 @@ class Watcher:
         self._scratch.cleanup()
 
     def take_faults(self):
-        """What was seen since the last time."""
+        """Returns and clears the faults seen so far."""
         taken, self.faults = self.faults, []
         return taken
 
     def let_go(self, name):
-        """This user is about to be removed: its files may vanish."""
+        """Releases a user that is about to be removed: its files may vanish."""
         self._names.discard(name)
 
     def _run(self):
@@ -97,7 +97,7 @@ class Watcher:
             self._appeared.add(name)
             content = tuple(self._read(opened, file) for file in FILES)
             if None in content and os.fstat(opened).st_ino != current.stat().st_ino:
-                return None  # the generation that we opened was cleared after current had moved on
+                return None  # the opened generation was deleted after `current` had moved on
         except FileNotFoundError:
             return "current is gone"
         finally:
@@ -133,14 +133,14 @@ class Watcher:
 
 
 class Strangers:
-    """Users that are none of ours: by hand, and of another owner with our user's name. They must survive everything."""
+    """Users that are not ours: one made by hand, and one of another owner with our user's name. They must survive."""
 
     def __init__(self, simulator):
         self._simulator = simulator
         self._before = {}
 
     def appear(self, tenant=harness.TENANT):
-        """They bring the instance of the tenant along if it has none."""
+        """Adds them, and with them the tenant's instance if it has none."""
         ids = [self._simulator.put_user(tenant=tenant, common_name=f"{name}-{tenant}", consumer_group="a", description=text)
                for name, text in (("by-hand", "made by hand"), ("of-web-02", OTHER_MARK))]
         self._before.update(self._look(ids))
@@ -154,21 +154,21 @@ class Strangers:
 
 
 def public_key_sha256(key):
-    """As the platform's state shows it: of the SubjectPublicKeyInfo, DER."""
+    """As in the platform's state: SHA-256 of the SubjectPublicKeyInfo in DER."""
     command = ["openssl", "pkey", "-pubout", "-outform", "DER"]
     done = subprocess.run(command, input=key.encode(), capture_output=True, check=False)
     return hashlib.sha256(done.stdout).hexdigest() if done.returncode == 0 else "not a key"
 
 
 def faults_at_any_time(simulator, agent):
-    """What is wrong right after a kill: each user of ours at the platform has its key on our disk."""
+    """Faults right after a kill: each of our users on the platform must have its key on our disk."""
     ours = [user for user in simulator.users() if MARK in user["description"]]
     kept = {public_key_sha256(key) for _, key in agent.private_keys()}
     return [Fault(LOST_KEY, f"no key of {user['name']}") for user in ours if user["public_key_sha256"] not in kept]
 
 
 def faults_at_the_end(simulator, agent, names, exposure="logs"):
-    """What is wrong once the program has converged: one READY user of ours for each name, and its pair is in use."""
+    """Faults after convergence: each name must have exactly one READY user of ours, with its pair in use."""
     faults = []
     ours = [user for user in simulator.users() if MARK in user["description"]]
     for name in names:
@@ -194,25 +194,25 @@ def _faults_of(published, its, name):
 
 
 def leftovers(agent):
-    """What was being published when the program was killed, and still lies beside the files of the user."""
+    """Temporary files of an interrupted publication that were left next to the user's files."""
     return list((agent.state_dir / "live").rglob(".*"))
 
 
 def presented_again(simulator):
-    """How often refresh tokens were presented more than once, in all."""
+    """How many times refresh tokens were sent again, in total."""
     tokens = simulator.state()["oauth"]["refresh_tokens"]
     return sum(max(0, token["presented"] - 1) for token in tokens)
 
 
 def reused(simulator, allowed):
-    """A refresh token may be sent once more after an answer that got lost (failure-modes S2): `allowed` times in all."""
+    """A refresh token may be sent once more if the response was lost (failure-modes S2): `allowed` times in total."""
     again = presented_again(simulator)
     return [Fault(REUSED, f"{again} times")] * (again > allowed)
 
 
 @contextlib.contextmanager
 def scene(simulator, names, tenant=harness.TENANT, network=None, **user):
-    """A platform as new, strangers in this tenant, an agent that is not logged in yet, and a watcher."""
+    """A reset platform, strangers in this tenant, an agent that is not logged in yet, and a watcher."""
     simulator.control("POST", "/reset")
     simulator.clear_faults()
     strangers = Strangers(simulator)
