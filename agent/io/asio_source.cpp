@@ -1,4 +1,4 @@
-// The bodies of Asio and Beast, compiled once (BOOST_ASIO_SEPARATE_COMPILATION).
+// Asio's and Beast's function bodies, compiled once (BOOST_ASIO_SEPARATE_COMPILATION).
 #include <boost/asio/impl/src.hpp>
 #include <boost/asio/ssl/impl/src.hpp>
 #include <boost/beast/src.hpp>

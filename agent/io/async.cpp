@@ -104,7 +104,7 @@ std::string message_of(const std::exception_ptr& error)
 awaitable<void> detail::run_on(asio::any_io_executor pool, std::function<void()> job)
 {
     const auto executor = co_await asio::this_coro::executor;
-    // The handler's cancellation slot stays empty: a frame that the job works on must not end before it.
+    // No cancellation slot on the handler: a frame that the job uses must not end before the job does.
     const auto start = [&](auto handler) {
         asio::post(pool,
                    [&job, handler = std::move(handler), work = asio::make_work_guard(executor)]() mutable {
@@ -128,7 +128,7 @@ awaitable<bool> detail::run_until(std::chrono::milliseconds limit, awaitable<voi
 
     asio::steady_timer timer(co_await asio::this_coro::executor, limit);
     bool expired = false;
-    // Neither side throws: `||` waits for the first success, and would sit out the time on an exception.
+    // Neither side may throw: `||` waits for the first success, so an exception would last until the limit.
     co_await (std::move(operation) || expire(timer, expired));
     co_return expired;
 }
@@ -157,7 +157,7 @@ task<void> sleep_for(std::chrono::milliseconds duration, stop_event& stop)
     const auto subscription = stop.on_request([&timer] { timer.cancel(); });
     const auto [error] = co_await timer.async_wait(asio::as_tuple(asio::use_awaitable));
     if (stop.requested()) co_return stopped();
-    if (error) throw boost::system::system_error(error);  // cancelled from above, which knows what it means
+    if (error) throw boost::system::system_error(error);  // cancelled by the caller, which knows why
     co_return policy::result<void>();
 }
 

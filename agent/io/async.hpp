@@ -19,7 +19,7 @@
 #include <type_traits>
 #include <utility>
 
-// Every operation that waits is an awaitable of a result. One thread runs the io_context: it is the strand.
+// Every waiting operation is an awaitable of a result. One thread runs the io_context, so it is the strand.
 
 namespace io {
 
@@ -29,19 +29,19 @@ using awaitable = boost::asio::awaitable<T>;
 template <class T>
 using task = boost::asio::awaitable<policy::result<T>>;
 
-// --- Events that coroutines of one thread wait for. They are sticky: unlike a cancellation signal, an event
-// that comes while nobody waits is not lost (models: a signal emitted while cancellation is disabled is
-// dropped).
+// --- Events for coroutines of one thread. They are sticky: unlike a
+// cancellation signal, an event that is set while nobody waits is not lost
+// (models: a signal emitted while cancellation is disabled is dropped).
 
-// Set stays set until reset. Outlives those who wait for it. wait() ends early (with the exception that Asio
-// throws into a cancelled coroutine) only under with_deadline or for_each_parallel.
+// Stays set until reset. Must outlive its waiters. wait() ends early (with the exception that Asio throws
+// into a cancelled coroutine) only under with_deadline or for_each_parallel.
 class async_event {
 public:
     explicit async_event(boost::asio::any_io_executor);
 
     bool is_set() const noexcept { return set_; }
-    void set();             // wakes everyone who waits
-    void reset() noexcept;  // a waiter that was not resumed yet waits on
+    void set();             // wakes all waiters
+    void reset() noexcept;  // a waiter that has not resumed yet keeps waiting
     awaitable<void> wait();
 
 private:
@@ -49,7 +49,7 @@ private:
     bool set_ = false;
 };
 
-// "Stop, please": requested once, for good. Waits end at once, critical sections run to their end and look.
+// A stop request, made once and never withdrawn. Waits end at once; critical sections finish, then check it.
 class stop_event {
 public:
     explicit stop_event(boost::asio::any_io_executor);
@@ -58,9 +58,9 @@ public:
     void request();
     awaitable<void> wait() { return event_.wait(); }
 
-    // Calls `then` once when the stop is requested, as long as the subscription lives: for what a wait()
-    // cannot interrupt (a socket, a child). `then` must not touch subscriptions. Not called for a stop that
-    // was requested before: look at requested() first.
+    // Calls `then` once when a stop is requested during the subscription's lifetime: for operations that
+    // wait() cannot interrupt (a socket, a child). `then` must not touch subscriptions. Not called if a stop
+    // was requested earlier: check requested() first.
     class subscription {
     public:
         subscription(subscription&&) = delete;
@@ -80,21 +80,21 @@ private:
     std::list<std::function<void()>> callbacks_;
 };
 
-// The failure of whatever a stop cut short.
+// The failure of an operation interrupted by a stop.
 policy::failure stopped();
 
-// --- The ways to start, bound and join work. The only header in which cancellation is spoken of.
+// --- Starting, limiting and joining work. Only this header deals with cancellation.
 
 namespace detail {
 
-// Runs the job on the pool, and comes back to this thread only when it has ended, cancelled or not.
+// Runs the job on the pool and resumes on this thread only when it has ended, cancelled or not.
 awaitable<void> run_on(boost::asio::any_io_executor pool, std::function<void()> job);
 
-// Waits for the operation, which keeps what it has to say, at most that long; then cancels it and waits for
-// its end all the same. True when time ran out first.
+// Waits for the operation, which stores its own result, for at most `limit`; then cancels it and still waits
+// for it to end. True when the limit was reached first.
 awaitable<bool> run_until(std::chrono::milliseconds limit, awaitable<void> operation);
 
-// What Asio throws into a cancelled coroutine, rather than a bug.
+// True for the exception that Asio throws into a cancelled coroutine; any other exception is a bug.
 bool is_cancellation(const std::exception_ptr&);
 
 template <class T>
@@ -109,9 +109,9 @@ awaitable<void> keep(task<T> operation, std::optional<policy::result<T>>& answer
 
 }  // namespace detail
 
-// Runs fn() on the pool (the only door to it) and comes back to the awaiting thread with what it returned or
-// threw. fn works on values or on locals of the awaiting coroutine, and is bounded by itself: work on a pool
-// can be neither timed out nor cancelled. Tests pass the executor of their own io_context.
+// Runs fn() on the pool (nothing else does) and returns or throws its outcome on the awaiting thread. fn uses
+// values or locals of the awaiting coroutine and must limit its own duration: work on the pool can be neither
+// timed out nor cancelled. Tests pass the executor of their own io_context.
 template <class Function, class Value = std::invoke_result_t<Function&>>
 awaitable<Value> offload(boost::asio::any_io_executor pool, Function fn)
 {
@@ -124,13 +124,13 @@ awaitable<Value> offload(boost::asio::any_io_executor pool, Function fn)
     }
 }
 
-// errc::timed_out, "took longer than 5 s". For operations that send something, name another: see
-// policy::never_sent.
+// errc::timed_out, "took longer than 5 s". Operations that
+// send something need another code: see policy::never_sent.
 policy::failure took_longer_than(std::chrono::milliseconds limit);
 
-// The operation's result, or `late` when it has none after that time. A result that exists is never thrown
-// away, even when it comes at the last moment. Does not bound work on the pool, nor a lookup that does not go
-// through io::resolve.
+// The operation's result, or `late` if there is none within the limit. An
+// existing result is never discarded, even if it arrives at the last moment.
+// Does not limit work on the pool, nor host lookups other than io::resolve.
 template <class T>
 task<T> with_deadline(std::chrono::milliseconds limit, task<T> operation, policy::failure late)
 {
@@ -148,26 +148,26 @@ task<T> with_deadline(std::chrono::milliseconds limit, task<T> operation)
     return with_deadline(limit, std::move(operation), took_longer_than(limit));
 }
 
-// Waits by the monotonic clock; errc::stopping as soon as a stop is requested.
+// Sleeps by the monotonic clock; errc::stopping as soon as a stop is requested.
 task<void> sleep_for(std::chrono::milliseconds, stop_event&);
 
-// Starts a task that nobody awaits. An exception that leaves it is a bug: it is logged under the task's name
-// and the program is asked to stop. Pass everything it needs by value; its owner outlives the io_context's
-// run.
+// Starts a task that nobody awaits. An exception that escapes it is a bug: it is
+// logged under the task's name and the program is asked to stop. Pass everything
+// it needs by value; whatever owns it must outlive the io_context's run.
 void spawn(boost::asio::any_io_executor, std::string name, awaitable<void>, stop_event&);
 
-// fn(0) ... fn(count - 1), at most `limit` at a time, in this order of starting; returns when all have ended.
-// The first exception is thrown then, and keeps those that have not started from starting.
+// fn(0) ... fn(count - 1), started in this order, at most `limit` at a time; returns when all have ended.
+// The first exception prevents further starts and is thrown at the end.
 awaitable<void> for_each_parallel(std::size_t limit, std::size_t count,
                                   std::function<awaitable<void>(std::size_t)> fn);
 
-// --- One at a time among the coroutines of one thread, in the order in which they came.
+// --- Mutual exclusion among the coroutines of one thread, first come, first served
 
 class async_lock {
 public:
     explicit async_lock(boost::asio::any_io_executor executor) : executor_(std::move(executor)) {}
 
-    // Frees the lock when it ends.
+    // Releases the lock on destruction.
     class holder {
     public:
         holder(holder&& other) noexcept : lock_(std::exchange(other.lock_, nullptr)) {}
@@ -199,14 +199,14 @@ private:
         {
             queue.push_back(this);
         }
-        ~waiter() { queue.remove(this); }  // cancelled: nobody's turn is lost
+        ~waiter() { queue.remove(this); }  // cancelled: gives up its place in the queue
         waiter(const waiter&) = delete;
 
         async_event turn;
         std::list<waiter*>& queue;
     };
 
-    // Handed to the first who waits: nobody who comes later is faster.
+    // Passes the lock to the first waiter, so that no later caller can overtake it.
     void free()
     {
         if (waiting_.empty()) {
@@ -223,14 +223,14 @@ private:
     std::list<waiter*> waiting_;
 };
 
-// --- Many want the same thing at once, one fetches it: fifty calls that get a 401 make one refresh.
+// --- Concurrent callers share one operation: fifty calls that get a 401 cause one refresh.
 
-// T is copied to everyone who waits (void, or a shared_ptr for what cannot be copied).
+// T is copied to every waiter (void, or a shared_ptr to what cannot be copied).
 template <class T>
 class single_flight {
 public:
-    // Joins the flight under way, or starts one with `start`. The flight belongs to nobody who waits: it runs
-    // to its end even when all of them are cancelled. The flight's own exception reaches all of them.
+    // Joins the operation in flight, or starts one with `start`. It is independent of its waiters: it runs to
+    // completion even when all of them are cancelled. Its exception is thrown to all of them.
     task<T> run(std::function<task<T>()> start)
     {
         auto flight = current_->lock();
@@ -263,7 +263,7 @@ private:
         std::exception_ptr error;
     };
 
-    // Shared with the flight, which may outlive this.
+    // Shared with the operation, which may outlive this object.
     std::shared_ptr<std::weak_ptr<shared>> current_ = std::make_shared<std::weak_ptr<shared>>();
 };
 

@@ -4,7 +4,7 @@
 
 #include <chrono>
 
-// Port: wall time for decisions, waiting for the loop. The fake of the tests jumps instead of sleeping.
+// Port: wall clock time for decisions, and sleeping. The fake in the tests jumps instead of sleeping.
 
 namespace io {
 
@@ -14,15 +14,15 @@ public:
 
     virtual policy::instant now() const = 0;
 
-    // For back-offs and limits: no setting of the wall clock moves it.
+    // For back-offs and time limits: unaffected by changes to the wall clock.
     virtual std::chrono::steady_clock::time_point steady() const { return std::chrono::steady_clock::now(); }
 
-    // Waits that long by the monotonic clock; errc::stopping as soon as a stop is requested.
+    // Sleeps by the monotonic clock; errc::stopping as soon as a stop is requested.
     virtual task<void> sleep_for(std::chrono::milliseconds) = 0;
 };
 
-// The clock of the machine. Sleeps end when the stop is requested; they do not advance while the machine is
-// suspended, so whoever waits for an instant sleeps in slices (policy::limits::wake_cap) and looks again.
+// The host's clock. Sleeps end on a stop request and do not advance while the host is suspended, so to wait
+// for an instant, sleep in slices (policy::limits::wake_cap) and check the time again.
 class real_clock final : public clock {
 public:
     explicit real_clock(stop_event& stop) : stop_(stop) {}

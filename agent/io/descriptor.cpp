@@ -16,7 +16,7 @@ std::optional<std::string> read_bounded(int fd, std::size_t limit)
 {
     struct stat facts;
     if (::fstat(fd, &facts) != 0) return std::nullopt;
-    // pipes, and files that the kernel makes up, do not say their size
+    // pipes and kernel-generated files do not report their size
     const auto expected =
         S_ISREG(facts.st_mode) && facts.st_size > 0 ? static_cast<std::size_t>(facts.st_size) : limit;
     std::string content(std::min(expected, limit) + 1, '\0');
@@ -28,7 +28,7 @@ std::optional<std::string> read_bounded(int fd, std::size_t limit)
         if (got == 0) break;
         size += static_cast<std::size_t>(got);
     }
-    if (size == content.size() && size <= limit) {  // it grew meanwhile
+    if (size == content.size() && size <= limit) {  // it grew in the meantime
         errno = EAGAIN;
         return std::nullopt;
     }

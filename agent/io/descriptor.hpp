@@ -27,9 +27,9 @@ private:
     int fd_;
 };
 
-// The rest of an open file, or nothing with errno set. At most `limit` bytes and one more, by which one that
-// is too large is known. It is read into one allocation: a growing string would leave copies of a secret
-// behind.
+// The rest of an open file, or nullopt with errno set. Reads at most `limit` bytes plus one, which tells the
+// caller that the file is too large. Uses a single allocation, because a growing string would leave copies of
+// a secret behind.
 std::optional<std::string> read_bounded(int fd, std::size_t limit);
 
 }  // namespace io

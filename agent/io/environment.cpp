@@ -11,9 +11,9 @@
 namespace io {
 namespace {
 
-constexpr std::size_t account_bytes = 64 << 10;  // of one entry, more than any has
+constexpr std::size_t account_bytes = 64 << 10;  // per entry; larger than any in practice
 
-// proc_pid_loginuid(5): kept through su and the like; unset, it is -1.
+// proc_pid_loginuid(5): preserved by su and similar; -1 when unset.
 std::optional<uid_t> login_uid()
 {
     constexpr auto unset = static_cast<uid_t>(-1);

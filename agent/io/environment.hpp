@@ -3,18 +3,18 @@
 #include <optional>
 #include <string>
 
-// What this process was given by its surroundings.
+// What this process gets from its environment.
 
 namespace io {
 
-// The variable's value; none when it is not set. An empty value is a value.
+// The variable's value, which may be empty; nullopt when it is not set.
 std::optional<std::string> environment(const std::string& name);
 
-// The host's name up to its first dot, "localhost" when it has none.
+// The host name up to its first dot, or "localhost" when it is empty.
 std::string short_hostname();
 
-// On whose behalf this process runs: the account that called sudo, else the one that logged in, else the
-// process's own. Not a person: the service manager started it, and nobody logged in.
+// The account on whose behalf this process runs: the one that called sudo, else the one that logged in, else
+// the process's own. Not a person if the service manager started it and nobody logged in.
 struct account {
     std::string name;
     bool person = true;

@@ -26,8 +26,8 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr auto answer_grace = 3s;           // after a stop, for what may already have been processed
-constexpr auto kept_for_safe = 60s;         // a kept connection that a repeatable request may try
+constexpr auto answer_grace = 3s;           // after a stop, for requests that may have been processed
+constexpr auto kept_for_safe = 60s;         // maximum idle time before a repeatable request
 constexpr auto kept_for_unrepeatable = 2s;  // servers close idle connections after 5 s or more
 
 failure failed(errc code, std::string context)
@@ -35,12 +35,12 @@ failure failed(errc code, std::string context)
     return {code, std::move(context), retry::later, std::nullopt};
 }
 
-// So many exchanges with one host at the same time, and the connections that they leave open.
+// Limits the concurrent exchanges with one host and keeps their open connections.
 class host_connections {
 public:
     explicit host_connections(std::size_t places) : places_(places) {}
 
-    // The right to use one connection. Given back when it ends, to whoever waits longest.
+    // The right to use one connection; on destruction it passes to the longest waiting caller.
     class place {
     public:
         explicit place(std::shared_ptr<host_connections> at) : at_(std::move(at)) {}
@@ -51,7 +51,7 @@ public:
             if (at_) at_->leave();
         }
 
-        // The most recently used one that is still open, or none.
+        // The most recently used connection that is still open, or nullptr.
         std::shared_ptr<http_connection> take_kept(clock_type::duration not_older_than)
         {
             while (!at_->idle_.empty()) {
@@ -122,15 +122,15 @@ private:
     std::deque<std::pair<std::shared_ptr<http_connection>, clock_type::time_point>> idle_;
 };
 
-// How one try on one connection went.
+// The outcome of one attempt on one connection.
 struct attempt {
     policy::result<http_response> response;
     bool keep = false;
-    bool unsent = false;      // no byte was handed over: another connection may be tried
+    bool unsent = false;      // no byte was sent: try another connection
     bool unanswered = false;  // the peer closed before the first byte of an answer
 };
 
-// What ended an exchange whose request was (at least partly) sent, if it was not the peer.
+// Why an exchange failed after its request was (at least partly) sent; nullopt if the peer was the reason.
 std::optional<failure> cut_off(http_connection& connection, const beast::error_code& error,
                                const http_request& request, const stop_event& stop)
 {
@@ -143,14 +143,14 @@ std::optional<failure> cut_off(http_connection& connection, const beast::error_c
 
 }  // namespace
 
-// Shared with the exchanges under way, so that configure() never changes anything under them.
+// Shared with the exchanges in progress, so that configure() never changes anything they use.
 struct http_client::impl {
     impl(policy::network_settings s, proxy_credentials c)
         : settings(std::move(s)), credentials(std::move(c)), trust(settings.ca_file, settings.crl_file)
     {
     }
 
-    // What is used up by sending has a connection of its own: it never waits behind slow requests.
+    // A single-use request has its own connection, so that it never waits behind slow requests.
     std::shared_ptr<host_connections> connections_to(const http_address& to, bool single_use)
     {
         auto& found = hosts[{origin(to), single_use}];
@@ -206,7 +206,7 @@ awaitable<attempt> http_client::impl::try_on(std::shared_ptr<http_connection> co
     const large_body before_large = [&]() -> awaitable<void> {
         const auto since = clock_type::now();
         alone.emplace(co_await large->acquire());
-        deadline += clock_type::now() - since;  // waiting for our turn is not the server's delay
+        deadline += clock_type::now() - since;  // waiting for the lock is not the server's delay
         connection->expires_at(deadline);
     };
     auto answer = co_await receive(*connection, request, before_large);
@@ -255,7 +255,7 @@ task<http_response> http_client::impl::exchange(http_request request, http_addre
     if (auto kept = place->take_kept(request.idempotent ? kept_for_safe : kept_for_unrepeatable)) {
         auto tried = co_await try_on(kept, *text, request, answer_limit(), stop);
         if (tried.keep) place->keep(std::move(kept));
-        // The connection died while it was idle: once more on a new one, if the peer cannot have acted.
+        // An idle connection died: try once more on a new one, if the peer cannot have processed the request.
         if (!tried.unsent && !(tried.unanswered && request.idempotent)) co_return std::move(tried.response);
     }
 

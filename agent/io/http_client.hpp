@@ -8,12 +8,12 @@
 #include <functional>
 #include <memory>
 
-// The real http port: HTTP/1.1 over TLS 1.2 or later, kept connections, an HTTP proxy where one is
-// configured.
+// The real http port: HTTP/1.1 over TLS 1.2 or later, with
+// persistent connections and, if configured, an HTTP proxy.
 
 namespace io {
 
-// "user:password" for the proxy, read for each new connection.
+// "user:password" for the proxy, read for every new connection.
 using proxy_credentials = std::function<task<crypto::secret>()>;
 
 class http_client final : public http {
@@ -21,16 +21,16 @@ public:
     http_client(policy::network_settings, proxy_environment, stop_event&);
     ~http_client() override;
 
-    // Connecting has half of network.timeout unless the request says more, and an answer the rest. What
-    // cannot be repeated always has the whole limit for its answer, counted from sending. A stop ends an
-    // exchange at once (stopping), but gives a request that is not idempotent three seconds to receive its
-    // answer, and a single-use one all of its limit. A wrong URL is errc::config.
+    // Unless the request sets its own limits, connecting may take half of network.timeout and the answer the
+    // rest. A request that cannot be repeated always has the full limit for its answer, counted from sending.
+    // A stop ends an exchange at once (stopping), but one that is not idempotent gets three seconds to
+    // receive its answer, and a single-use one its full limit. An invalid URL is errc::config.
     task<http_response> exchange(http_request) override;
 
-    // For exchanges that start from now on; kept connections are closed.
+    // Applies to exchanges that start later; kept connections are closed.
     void configure(policy::network_settings, proxy_credentials = {});
 
-    // Nothing is held open until the next exchange: for the end of a pass.
+    // Closes all idle connections, at the end of a pass.
     void close_kept();
 
 private:

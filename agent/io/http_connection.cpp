@@ -47,12 +47,12 @@ namespace {
 
 constexpr auto use_tuple = asio::as_tuple(asio::use_awaitable);
 
-// --- Names to addresses, in a way that can be abandoned
+// --- Name resolution that can be abandoned
 
-// What the thread and the one who waits share. Whoever comes last frees it.
+// Shared by the lookup thread and its waiter. The last of them frees it.
 struct lookup {
     std::mutex mutex;
-    async_event* done = nullptr;  // none: abandoned, the executor may be gone
+    async_event* done = nullptr;  // null: abandoned, the executor may no longer exist
     asio::any_io_executor executor;
     int error = 0;  // EAI_*
     int error_number = 0;
@@ -95,9 +95,9 @@ policy::failure not_resolved(const std::string& host, const std::string& why)
             policy::retry::later, std::nullopt};
 }
 
-// All addresses in the order of getaddrinfo(3); a literal needs no lookup. Every lookup has a thread of its
-// own: getaddrinfo cannot be cancelled, Asio's resolver runs all of them one after the other and makes the
-// end of the program wait for the last. Bound it with with_deadline. Failures: not_resolved, stopping.
+// All addresses in the order of getaddrinfo(3); IP literals need no lookup. Each lookup has its own thread,
+// because getaddrinfo cannot be cancelled, while Asio's resolver runs lookups one after the other and delays
+// the program's exit until the last. Limit it with with_deadline. Failures: not_resolved, stopping.
 task<endpoints> resolve(std::string host, std::uint16_t port, stop_event& stop)
 {
     boost::system::error_code not_a_literal;
@@ -133,7 +133,7 @@ task<endpoints> resolve(std::string host, std::uint16_t port, stop_event& stop)
 
 // --- Connecting
 
-// An address that drops packets (a firewall, IPv6 that leads nowhere) delays the next one by this at most.
+// An address that drops packets (firewall, broken IPv6) delays the next one by at most this.
 constexpr std::chrono::seconds longest_per_address{5};
 
 failure unsent(errc code, std::string context)
@@ -146,7 +146,7 @@ failure too_slow(const std::string& step)
     return unsent(errc::timed_out, step + " took too long; check the network and network.timeout");
 }
 
-// What the stop or the deadline did to a step, if that is what ended it.
+// The failure of a step that a stop or the deadline interrupted; nullopt if neither did.
 std::optional<failure> cut_short(const beast::error_code& error, const stop_event& stop,
                                  const std::string& step)
 {
@@ -184,7 +184,7 @@ task<std::shared_ptr<http_connection>> connect_tcp(std::string host, std::uint16
         const auto [error] = co_await connection->tcp().async_connect(peer, use_tuple);
         if (stop.requested()) co_return stopped();
         if (!error) {
-            beast::error_code ignored;  // a latency hint, no more
+            beast::error_code ignored;  // only a latency hint, may fail
             connection->tcp().socket().set_option(asio::ip::tcp::no_delay(true), ignored);
             co_return connection;
         }
@@ -219,7 +219,7 @@ task<void> tunnel(http_connection& connection, const http_address& to, const pro
     beast::flat_buffer buffer(policy::limits::response_header_bytes);
     beast::http::response_parser<beast::http::empty_body> answer;
     answer.header_limit(policy::limits::response_header_bytes);
-    answer.skip(true);  // what follows the header belongs to the tunnel
+    answer.skip(true);  // everything after the header belongs to the tunnel
     const auto [error, bytes] =
         co_await beast::http::async_read_header(connection.tcp(), buffer, answer, use_tuple);
     if (const auto cut = cut_short(error, stop, "the proxy's answer")) co_return *cut;
@@ -256,8 +256,8 @@ http_connection::http_connection(asio::any_io_executor executor) : tcp_(std::mov
 bool http_connection::is_quiet()
 {
     if (tls_) {
-        // What came with the last answer waits inside: decrypted, or in the pair of BIOs that Asio reads
-        // through.
+        // Bytes that arrived with the last answer may be buffered:
+        // decrypted by OpenSSL, or in the BIO pair that Asio reads from.
         const SSL* ssl = tls_->native_handle();
         if (::SSL_pending(ssl) > 0 || ::BIO_ctrl_pending(::SSL_get_rbio(ssl)) > 0) return false;
     }
@@ -307,7 +307,7 @@ task<std::shared_ptr<http_connection>> connect(http_address to, std::optional<pr
 namespace {
 
 constexpr std::size_t piece_bytes = 16 << 10;  // one TLS record
-constexpr int interim_answers = 8;             // 1xx before the final one, at most
+constexpr int interim_answers = 8;             // at most this many 1xx answers before the final one
 
 using wiped_fields = http_::basic_fields<crypto::wiping_allocator<char>>;
 
@@ -357,12 +357,12 @@ wiped_buffer text_of(const http_::request<Body, wiped_fields>& message)
             text.commit(asio::buffer_copy(text.prepare(bytes), buffers));
             serializer.consume(bytes);
         });
-        if (error) break;  // none is possible: the body is in memory
+        if (error) break;  // cannot happen: the body is in memory
     }
     return text;
 }
 
-// Grows without leaving a copy of its content behind.
+// Appends without leaving copies of the content in freed memory.
 void append(std::string& body, std::string_view piece)
 {
     if (body.size() + piece.size() > body.capacity()) {
@@ -387,7 +387,7 @@ std::string size_in_words(std::size_t bytes)
     return bytes >= 1 << 20 ? std::to_string(bytes >> 20) + " MiB" : std::to_string(bytes >> 10) + " KiB";
 }
 
-// A TLS server's alert in answer to plain HTTP (RFC 8446 section 5.1).
+// A TLS server answers plain HTTP with an alert (RFC 8446 section 5.1).
 bool is_tls_alert(const wiped_buffer& buffer)
 {
     const auto* bytes = static_cast<const unsigned char*>(buffer.cdata().data());

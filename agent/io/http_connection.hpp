@@ -17,15 +17,15 @@
 #include <optional>
 #include <utility>
 
-// A connection to a server: how it is made (DNS, TCP, proxy, TLS), and the stream that Beast reads from and
-// writes to. Every wait ends with beast::error::timeout at the deadline, or with operation_aborted when
-// close() is called.
+// A connection to a server: how it is established (DNS, TCP, proxy, TLS), and the
+// stream that Beast reads and writes. Every wait ends with beast::error::timeout
+// at the deadline, or with operation_aborted when close() is called.
 
 namespace io {
 
 using steady_time = std::chrono::steady_clock::time_point;
 
-// Its memory is wiped before it is given back: requests and answers carry tokens.
+// Memory is wiped before it is freed, because requests and answers contain tokens.
 using wiped_buffer = boost::beast::basic_flat_buffer<crypto::wiping_allocator<char>>;
 
 class http_connection {
@@ -36,8 +36,8 @@ public:
     void expires_at(steady_time deadline) { tcp_.expires_at(deadline); }
     void close() noexcept { tcp_.close(); }
 
-    // Open, and silent. A kept connection on which the peer has sent anything (a close, most likely) is of no
-    // use any more.
+    // True when open and silent. A kept connection on which the peer
+    // has sent anything (most likely a close) must not be reused.
     bool is_quiet();
 
     boost::beast::tcp_stream& tcp() noexcept { return tcp_; }
@@ -47,7 +47,7 @@ public:
     }
     bool encrypted() const noexcept { return tls_.has_value(); }
 
-    // What Beast asks of a stream.
+    // Beast's stream requirements.
     using executor_type = boost::beast::tcp_stream::executor_type;
     executor_type get_executor() noexcept { return tcp_.get_executor(); }
 
@@ -79,9 +79,9 @@ public:
 
     struct sent {
         boost::system::error_code error;
-        std::size_t bytes = 0;  // none: the peer cannot have understood anything
+        std::size_t bytes = 0;  // 0: the peer cannot have processed anything
     };
-    // All of it, or as much as could be handed over.
+    // Writes everything, or as much as the connection accepted.
     awaitable<sent> write(const wiped_buffer&);
 
 private:
@@ -89,38 +89,38 @@ private:
     std::optional<boost::asio::ssl::stream<boost::beast::tcp_stream&>> tls_;
 };
 
-// A connection over which the first byte of a request may be sent: name resolved, TCP connected (the time is
-// shared between the addresses), tunnelled through the proxy if there is one (CONNECT, RFC 9110 section
-// 9.3.6), TLS done and the peer verified. A request was not sent when it fails: not_resolved, not_connected,
-// untrusted, timed_out, stopping.
+// A connection ready for the first byte of a request: name resolved, TCP connected (the
+// addresses share the time), tunnelled through the proxy if there is one (CONNECT, RFC
+// 9110 section 9.3.6), TLS established and the peer verified. On failure the request
+// was not sent: not_resolved, not_connected, untrusted, timed_out, stopping.
 task<std::shared_ptr<http_connection>> connect(http_address to, std::optional<proxy> via, tls_trust&,
                                                steady_time deadline, stop_event&);
 
-// --- HTTP/1.1 messages (RFC 9112) on Beast, and what is special about ours: requests are laid out in memory
-// that is wiped, bodies go to their consumer as they come, interim answers (1xx) are bounded.
+// --- HTTP/1.1 messages (RFC 9112) on Beast, with our additions: requests are built in memory that is wiped,
+// bodies are passed to their consumer as they arrive, interim answers (1xx) are limited.
 
-// Head and body. errc::internal for a method or a header that would break out of its line.
+// Header and body. errc::internal for a method or header that would inject a line break.
 policy::result<wiped_buffer> request_text(const http_request&, const http_address&);
 
 wiped_buffer connect_request(const http_address& to, const proxy&);
 
-// How an answer arrived, or did not.
+// The outcome of waiting for an answer.
 struct received {
     policy::result<http_response> response;
-    bool keep_alive = false;          // the connection may carry another request
-    bool nothing = false;             // the connection ended before the first byte
-    boost::system::error_code error;  // of the stream, if that is what failed
+    bool keep_alive = false;          // the connection can be reused
+    bool nothing = false;             // closed before the first byte
+    boost::system::error_code error;  // of the stream, if the stream failed
 };
 
 // Called once before a body grows beyond policy::limits::large_response_bytes.
 using large_body = std::function<awaitable<void>()>;
 
-// The final answer, complete: its body ends where its length or its last chunk says, or with an orderly end
-// of the connection (close_notify under TLS). no_answer when the connection ends before it does, bad_answer
+// The final answer, complete: its body ends by its length, its last chunk, or an orderly end of the
+// connection (close_notify under TLS). Failures: no_answer when the connection ends too early, bad_answer
 // when it is too large, compressed or not HTTP, or the failure of request.consume.
 awaitable<received> receive(http_connection&, const http_request&, large_body);
 
-// What Beast's error says about the answer.
+// Beast's error as a failure of the answer.
 policy::failure unusable_answer(const boost::system::error_code&);
 
 }  // namespace io

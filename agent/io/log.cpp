@@ -38,7 +38,7 @@ level_words words_of(severity level)
     return {"error", "", '3'};
 }
 
-// Control characters (C0, DEL, C1), and those that turn the direction of text (Unicode UAX #9).
+// Control characters (C0, DEL, C1) and characters that change text direction (Unicode UAX #9).
 bool is_control(char32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0x61c || c == 0x200e || c == 0x200f ||
@@ -74,7 +74,7 @@ std::string name_of(const log_subject& subject)
     return subject.exposure + "/" + subject.user;
 }
 
-// What follows the level. The sentences of failures name their user themselves: it is not said twice.
+// The text after the level. Failure messages may already name their user, which is then not repeated.
 std::string sentence(const log_record& record)
 {
     std::string text;
@@ -189,9 +189,9 @@ namespace {
 
 enum class sink { terminal, colour_terminal, prefixed, text, json, journal };
 
-constexpr const char* clear_line = "\r\033[K";  // of a progress bar, which is drawn again
+constexpr const char* clear_line = "\r\033[K";  // of a progress bar, which will be redrawn
 
-// Chosen at start, before any thread; a line is one write(2), so that lines never mix.
+// Set at start, before any thread exists; each line is one write(2), so that lines never mix.
 struct log_settings {
     severity threshold = severity::info;
     sink to = sink::text;
@@ -203,7 +203,7 @@ log_settings& settings()
     return instance;
 }
 
-// systemd.exec(5), $JOURNAL_STREAM: device and inode of the stream that leads to the journal.
+// systemd.exec(5), $JOURNAL_STREAM: device and inode of the journal stream.
 bool stderr_is_journal()
 {
     const char* stream = std::getenv("JOURNAL_STREAM");
@@ -236,7 +236,7 @@ sink choose(log_format format)
     return sink::text;
 }
 
-// False when there is no journal to send to.
+// False when there is no journal.
 bool send_to_journal(const log_record& record)
 {
     const auto* systemd = load_libsystemd();
@@ -272,7 +272,7 @@ void write_record(const log_record& record)
     if (to == sink::journal && send_to_journal(record)) return;
     const bool on_screen = to == sink::terminal || to == sink::colour_terminal;
     const auto line = (on_screen ? clear_line : "") + line_for(to, record) + "\n";
-    // A log that cannot be written has nobody left to tell.
+    // If the log cannot be written, there is nowhere to report that.
     [[maybe_unused]] const auto written = ::write(STDERR_FILENO, line.data(), line.size());
 }
 

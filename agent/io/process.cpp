@@ -35,17 +35,17 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// One child process and the three descriptors that lead to it.
+// A child process and the three descriptors connected to it.
 class child {
 public:
     using stream = boost::asio::posix::stream_descriptor;
 
-    // errc::hook_failed with errno's text, and nothing left behind.
+    // Fails with errc::hook_failed and errno's text, leaving nothing behind.
     static policy::result<child> start(boost::asio::any_io_executor, const process_request&);
 
     child(child&&) noexcept;
     child& operator=(child&&) = delete;
-    ~child();  // ends the group of a child that was not reaped
+    ~child();  // kills the group of a child that was not reaped
 
     stream& exit_event() { return exit_event_; }  // readable once it has exited
     stream& out() { return out_; }
@@ -58,14 +58,14 @@ public:
         int exit_code = -1;
         int signal = 0;
     };
-    // How it ended; looked at while its process id still is its own.
+    // How it ended, as seen while its process id cannot be reused.
     status peek() const;
     void reap() noexcept;
 
 private:
     child(pid_t pid, stream exit_event, stream out, stream err);
 
-    pid_t pid_;  // and id of its group; -1 once reaped
+    pid_t pid_;  // also its group's id; -1 once reaped
     stream exit_event_;
     stream out_;
     stream err_;
@@ -78,7 +78,7 @@ policy::failure cannot_start(const process_request& request, int error)
             policy::retry::later, std::nullopt};
 }
 
-// The input as a file in memory: nobody has to write while the child reads, or minds that it does not.
+// The input as a file in memory, so that nobody has to write while the child reads, or if it never reads.
 descriptor input_file(const std::string& input)
 {
     if (input.empty()) return descriptor(::open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -101,7 +101,7 @@ pipe_ends make_pipe()
     return {descriptor(ends[0]), descriptor(ends[1])};
 }
 
-// Null-terminated pointers to these words, which must outlive them.
+// Null-terminated array of pointers to these words, which must outlive it.
 std::vector<char*> pointers_to(const std::vector<std::string>& words)
 {
     std::vector<char*> pointers;
@@ -111,17 +111,17 @@ std::vector<char*> pointers_to(const std::vector<std::string>& words)
     return pointers;
 }
 
-// All that the new process needs between fork and exec, where nothing may be allocated (signal-safety(7)).
+// Everything the child needs between fork and exec, where allocating is not allowed (signal-safety(7)).
 struct exec_plan {
     std::array<int, 3> standard;  // input, output, errors
-    int program;                  // the file to execute, or -1: argv's first word is its path
+    int program;                  // the file to execute, or -1: argv[0] is its path
     const char* path;
     char* const* argv;
     char* const* environment;
-    rlim_t descriptors;  // no open one has this number or a higher one
+    rlim_t descriptors;  // all open descriptors are below this number
 };
 
-// A kernel before 5.9 cannot close a range.
+// close_range(2) needs kernel 5.9.
 void close_from(unsigned first, rlim_t end)
 {
     if (::syscall(SYS_close_range, first, ~0U, 0U) == 0) return;
@@ -129,11 +129,11 @@ void close_from(unsigned first, rlim_t end)
         ::close(static_cast<int>(fd));
 }
 
-// In the new process: a group of its own, default signals, the root directory, and no descriptors but those
-// it is given. Reports errno when it cannot become the program.
+// In the child: its own process group, default signals, the root directory, and only the descriptors that it
+// is given. Reports errno if it cannot execute the program.
 [[noreturn]] void become(const exec_plan& plan, int report)
 {
-    // the file to execute stays open: a script's interpreter opens it again by this name
+    // the program's file stays open: the interpreter of a script opens it again by this path
     constexpr int program = STDERR_FILENO + 1;
     constexpr int report_at = program + 1;
     std::array<int, 5> given{plan.standard[0], plan.standard[1], plan.standard[2], plan.program, report};
@@ -146,7 +146,7 @@ void close_from(unsigned first, rlim_t end)
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
 
     bool ready = ::chdir("/") == 0;
-    // first out of the way of the numbers that are about to be taken
+    // first move them away from the numbers that are assigned below
     for (int& fd : given)
         if (fd >= 0) ready = (fd = ::fcntl(fd, F_DUPFD_CLOEXEC, report_at + 1)) >= 0 && ready;
     for (int to = 0; ready && to <= report_at; ++to)
@@ -163,8 +163,8 @@ void close_from(unsigned first, rlim_t end)
     ::_exit(127);
 }
 
-// errno, or 0 and the process id. Not posix_spawn, which changes the directory from glibc 2.29 on and closes
-// descriptors from 2.34 on: RHEL 8 has 2.28.
+// Returns errno, or 0 and the process id. Not posix_spawn, which can change the directory only since glibc
+// 2.29 and close descriptors only since 2.34: RHEL 8 has 2.28.
 int spawn(const process_request& request, std::array<int, 3> standard, pid_t& pid)
 {
     std::vector<std::string> variables;
@@ -183,7 +183,7 @@ int spawn(const process_request& request, std::array<int, 3> standard, pid_t& pi
     sigset_t all;
     sigset_t before;
     ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // no handler of ours runs in the new process
+    ::pthread_sigmask(SIG_SETMASK, &all, &before);  // none of our signal handlers runs in the child
     pid = ::fork();
     if (pid == 0) become(plan, report.write.get());
     const int refused = errno;
@@ -194,14 +194,14 @@ int spawn(const process_request& request, std::array<int, 3> standard, pid_t& pi
     int error = 0;
     ssize_t count = -1;
     do {
-        count = ::read(report.read.get(), &error, sizeof error);  // ends without a byte when exec closes it
+        count = ::read(report.read.get(), &error, sizeof error);  // end of file once exec closes it
     } while (count < 0 && errno == EINTR);
     if (error != 0) ::waitpid(pid, nullptr, 0);
     return error;
 }
 
-// Readable once the process has ended. A kernel before 5.3 has no descriptor of a process: a thread waits
-// there.
+// Readable once the process has ended. Kernels
+// before 5.3 have no pidfd: there a thread waits.
 descriptor exit_event_of(pid_t pid)
 {
     descriptor event(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
@@ -229,7 +229,7 @@ policy::result<child> child::start(boost::asio::any_io_executor executor, const 
     pid_t pid = -1;
     if (const int error = spawn(request, {in.get(), out.write.get(), err.write.get()}, pid); error != 0)
         return cannot_start(request, error);
-    // Nobody but us reaps it, so the id is still its own.
+    // Only we reap it, so its id cannot have been reused.
     descriptor exit_event = exit_event_of(pid);
     if (exit_event.get() < 0) {
         const int error = errno;
@@ -258,7 +258,7 @@ child::~child()
 {
     if (pid_ < 0) return;
     signal_group(SIGKILL);
-    // It is gone in a moment, unless the kernel holds it (a dead network file system): not waited for then.
+    // It ends within moments, unless the kernel blocks it (a dead network file system): then do not wait.
     pollfd waiting{exit_event_.native_handle(), POLLIN, 0};
     ::poll(&waiting, 1, 100);
     reap();
@@ -290,11 +290,11 @@ void child::reap() noexcept
     pid_ = -1;
 }
 
-// --- Running it to its end
+// --- Running to completion
 
 constexpr auto term_grace = 2s;                 // between SIGTERM and SIGKILL
-constexpr auto kill_grace = 5s;                 // for what even SIGKILL does not end at once
-constexpr std::size_t last_words = 1024 << 10;  // read at most after the exit: a child may go on for ever
+constexpr auto kill_grace = 5s;                 // for processes that survive SIGKILL for a while
+constexpr std::size_t last_words = 1024 << 10;  // read after the exit: background processes may write forever
 constexpr auto use_tuple = asio::as_tuple(asio::use_awaitable);
 
 struct output {
@@ -302,8 +302,8 @@ struct output {
     std::size_t limit;
     bool& truncated;
 
-    // Keeps the end: programs say last what went wrong. Twice the limit is held so that not every read moves
-    // it.
+    // Keeps the end, because programs report errors last. Holds up
+    // to twice the limit, so that not every read moves the text.
     void add(const char* data, std::size_t size)
     {
         text.append(data, size);
@@ -318,8 +318,8 @@ struct output {
     }
 };
 
-// To the end of the stream, or of the child: then only what is already in the pipe, because what the child
-// left in the background may keep it open.
+// Reads until the stream or the child ends; in the latter case only what is already in the pipe, because
+// background processes of the child may keep it open.
 awaitable<void> read_stream(child::stream& stream, output to, const bool& exited)
 {
     std::array<char, 4096> space{};
@@ -338,7 +338,7 @@ awaitable<void> read_stream(child::stream& stream, output to, const bool& exited
     to.shorten();
 }
 
-// errc::stopping when a stop is requested before.
+// errc::stopping if a stop is requested first.
 task<void> exit_of(child& process, stop_event& stop)
 {
     const auto on_stop = stop.on_request([&process] { process.exit_event().cancel(); });
@@ -349,7 +349,7 @@ task<void> exit_of(child& process, stop_event& stop)
     co_return policy::result<void>();
 }
 
-// SIGTERM, and SIGKILL for those that ignore it.
+// SIGTERM, then SIGKILL for processes that ignore it.
 awaitable<void> end_group(child& process)
 {
     stop_event nobody_stops_this(co_await asio::this_coro::executor);
@@ -359,7 +359,7 @@ awaitable<void> end_group(child& process)
     co_await with_deadline(kill_grace, exit_of(process, nobody_stops_this));
 }
 
-// errc::stopping when the child was ended by a stop.
+// errc::stopping if a stop ended the child.
 task<void> watch(child& process, std::chrono::milliseconds limit, stop_event& stop, process_outcome& outcome)
 {
     const auto exited = co_await with_deadline(limit, exit_of(process, stop));

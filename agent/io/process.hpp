@@ -8,18 +8,18 @@
 #include <string>
 #include <vector>
 
-// Port: a child process in its own process group, without a shell, bounded in time and output.
+// Port: a child process in its own process group, without a shell, with limits on time and output.
 
 namespace io {
 
 struct process_request {
     std::vector<std::string> argv;                   // argv[0] is an absolute path
-    int program = -1;                                // set: this open file is executed, argv[0] is only its
-                                                     // name; stays the caller's
-    std::map<std::string, std::string> environment;  // all of it: nothing is inherited
-    std::string input;                               // written to its standard input, then closed
+    int program = -1;                                // if set, this open file is executed and argv[0] is only
+                                                     // its name; remains owned by the caller
+    std::map<std::string, std::string> environment;  // complete: nothing is inherited
+    std::string input;                               // for its standard input, followed by end of file
     std::chrono::milliseconds timeout{60'000};  // then the whole process group is ended (TERM, then KILL)
-    std::size_t output_limit = 16 << 10;        // of each stream the last bytes are kept
+    std::size_t output_limit = 16 << 10;        // per stream; the last bytes are kept
 };
 
 struct process_outcome {
@@ -37,17 +37,17 @@ class process {
 public:
     virtual ~process() = default;
 
-    // Failure only when nothing could be started (errc::hook_failed with errno's text) or on a stop.
+    // Fails only if nothing could be started (errc::hook_failed with errno's text) or on a stop.
     virtual task<process_outcome> run(process_request) = 0;
 };
 
-// --- The real process port: posix_spawn(3), watched through a pidfd.
+// --- The real process port: fork and execve, watched through a pidfd
 
-// The child gets a process group, default signal dispositions and mask, "/" as its directory, descriptors 0
-// to 2 and no other, and only the environment of the request. What it leaves in the background when it exits
-// with 0 is left alone, and its output no longer waited for; after a failure, a timeout or a stop the whole
-// group is ended: SIGTERM where the child still runs, SIGKILL two seconds later and for whatever is left
-// then.
+// The child gets its own process group, default signal dispositions and mask, "/" as its
+// directory, only descriptors 0 to 2, and only the environment in the request.
+// Background processes of a child that exits with 0 are left alone and their output is
+// not waited for; after a failure, a timeout or a stop the whole group is ended: SIGTERM
+// if the child is still running, two seconds later SIGKILL for whatever is left.
 class process_posix final : public process {
 public:
     explicit process_posix(stop_event& stop) : stop_(stop) {}

@@ -3,7 +3,7 @@
 #include "agent/io/log.hpp"
 
 #include <systemd/sd-daemon.h>
-// our own fields are sent; CODE_FILE and the like would name one file always
+// we send our own fields; CODE_FILE and similar would always name the same file
 #define SD_JOURNAL_SUPPRESS_LOCATION
 #include <systemd/sd-journal.h>
 
@@ -54,7 +54,7 @@ namespace io::notify {
 
 namespace {
 
-// Lost when systemd does not listen: there is nothing better to do than to go on.
+// Best effort: if systemd does not listen, the daemon can only go on.
 void send(const std::string& state)
 {
     if (!std::getenv("NOTIFY_SOCKET")) return;

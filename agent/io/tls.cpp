@@ -32,7 +32,7 @@ namespace {
 
 constexpr int security_level = 2;  // 112 bits: RSA-2048 and up, no SHA-1 signatures
 
-// The reason on top of the queue, which is empty afterwards: a stale entry would blame the next call.
+// The reason on top of the error queue, which is then emptied so that no later call is blamed for it.
 std::string drained_reason()
 {
     const auto code = ::ERR_peek_error();
@@ -55,7 +55,7 @@ std::string date_of(const ASN1_TIME* time)
     return policy::format_utc(policy::instant(policy::duration(::timegm(&parts))));
 }
 
-// " (it names a.example.com, b.example.com)", of the first few.
+// The first few names, as " (it names a.example.com, b.example.com)".
 std::string names_of(const X509* certificate)
 {
     auto* names =
@@ -82,8 +82,8 @@ std::string stamp(const std::optional<std::string>& file)
            std::to_string(facts.st_mtim.tv_nsec);
 }
 
-// OpenSSL's own places, and where they hold nothing, the bundles of distributions that keep theirs elsewhere:
-// one program runs on all of them. $SSL_CERT_FILE and $SSL_CERT_DIR stand above both, openssl-env(7).
+// OpenSSL's default locations or, where they are empty, those of distributions that use others: one program
+// runs on all of them. $SSL_CERT_FILE and $SSL_CERT_DIR override both, openssl-env(7).
 void trust_system(SSL_CTX* context)
 {
     constexpr std::array bundles{"/etc/pki/tls/certs/ca-bundle.crt",  // Fedora, RHEL
@@ -116,7 +116,7 @@ policy::result<std::shared_ptr<ssl::context>> tls_trust::context()
     ::ERR_clear_error();
     auto made = std::make_shared<ssl::context>(ssl::context::tls_client);
     SSL_CTX* native = made->native_handle();
-    // Set here, so that no OPENSSL_CONF can weaken it.
+    // Set explicitly, so that OPENSSL_CONF cannot weaken it.
     ::SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
     ::SSL_CTX_set_max_proto_version(native, 0);
     ::SSL_CTX_set_security_level(native, std::max(::SSL_CTX_get_security_level(native), security_level));

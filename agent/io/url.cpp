@@ -34,7 +34,7 @@ bool is_host_character(unsigned char c)
 
 policy::result<http_address> parse_http_address(std::string_view url)
 {
-    // The text itself stays out of the sentence: a query may carry what nobody should read.
+    // The URL itself is not in the message: its query may contain a secret.
     const auto parsed = boost::urls::parse_uri({url.data(), url.size()});
     if (!parsed) return unusable("the address is not an absolute URL");
     const auto& parts = *parsed;
@@ -157,7 +157,7 @@ std::string_view without_trailing_dot(std::string_view host)
     return host;
 }
 
-// Takes a ":port" off the entry. An IPv6 address needs its brackets to have one.
+// Consumes a ":port" at the end of the entry. An IPv6 address needs brackets to have one.
 std::optional<std::uint16_t> take_port(std::string_view& entry)
 {
     const auto colon = entry.rfind(':');
@@ -171,7 +171,7 @@ std::optional<std::uint16_t> take_port(std::string_view& entry)
     return port;
 }
 
-// The network contains the address; false when either is none.
+// True when the network contains the address; false when either cannot be parsed.
 bool network_contains(std::string_view network, std::string_view host)
 {
     boost::system::error_code error;
@@ -217,7 +217,7 @@ policy::failure unusable_proxy(std::string why)
 
 policy::result<proxy> parse_proxy(const std::string& text)
 {
-    // "proxy.example.com:3128" is as usual as the full URL
+    // "proxy.example.com:3128" is as common as the full URL
     const std::string url = text.find("://") == std::string::npos ? "http://" + text : text;
     const auto parsed = boost::urls::parse_uri(url);
     if (!parsed) return unusable_proxy("it is not a URL such as http://proxy.example.com:3128");
@@ -241,7 +241,7 @@ policy::result<proxy> parse_proxy(const std::string& text)
     return out;
 }
 
-// The first of the variables that says something.
+// The first of the two variables that is set and not empty.
 std::optional<std::string> first_of(const char* upper, const char* lower_case)
 {
     auto value = environment(upper);
