@@ -38,7 +38,7 @@ extern const format email;
 extern const format account;     // user or group on this host
 extern const format variable;    // environment variable
 extern const format credential;  // systemd credential
-extern const format unit;        // systemd unit, never the agent's own
+extern const format unit;        // systemd unit, except the agent's own
 extern const format path;
 extern const format directory;  // a path other than /
 

@@ -16,7 +16,7 @@ class layers;
 struct section;
 
 struct key {
-    enum class form { one, list, names };  // names: a map whose keys the user chooses
+    enum class form { one, list, names };  // names: a map whose keys are chosen by the user
 
     const char* name;
     const char* about;               // its meaning, in one sentence

@@ -31,7 +31,7 @@ bool is_alnum(char c)
     return is_lower(c) || (c >= 'A' && c <= 'Z') || is_digit(c);
 }
 
-// 1 to `most` characters, each alphanumeric or one of `others`.
+// 1 to `most` characters, each of them alphanumeric or in `others`.
 bool consists_of(std::string_view text, std::string_view others, std::size_t most)
 {
     return !text.empty() && text.size() <= most && std::all_of(text.begin(), text.end(), [&](char c) {
@@ -49,7 +49,7 @@ constexpr std::size_t longest_number = 9;  // digits: no sum of our units overfl
 constexpr std::array<std::pair<char, std::int64_t>, 5> units = {
     {{'w', 7 * 86400}, {'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
 
-constexpr std::size_t longest_host = 253;  // RFC 1035 section 2.3.4, written out
+constexpr std::size_t longest_host = 253;  // RFC 1035 section 2.3.4, in text form
 constexpr std::size_t longest_url = 2000;
 
 bool is_ipv4(const std::string& host)

@@ -69,7 +69,7 @@ struct node {
     std::vector<node> keys = {};   // map: scalars, without duplicates
     std::vector<node> items = {};  // of a list, or the values of a map
 
-    // The value of a map's key, or nullptr.
+    // The value of a map's key; nullptr when there is none.
     const node* find(const std::string& key) const;
 };
 

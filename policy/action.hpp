@@ -26,7 +26,7 @@ enum class action_kind {
     abandon,  // give up on it (never READY, or configuration changed); replace it now, clean up later
     disown,   // the answer to its POST named a user that is not ours: forget that id, find the right one
     mark_missing,           // record that its user is gone from the platform
-    collect,                // fetch the certificate, check it
+    collect,                // fetch and check the certificate
     verify,                 // ask the broker to accept it
     publish,                // stage, sync, one rename
     deploy,                 // hooks
@@ -36,7 +36,7 @@ enum class action_kind {
     mark_unwanted,          // removed from the configuration: retire_after starts
     mark_wanted,            // back in the configuration
     remove,                 // delete every remote user of a user that is no longer wanted
-    forget,                 // ... and then its published files, keys and record
+    forget,                 // then delete its published files, keys and record
 };
 BOOST_DESCRIBE_ENUM(action_kind, onboard, remember_instance, forget_instance, issue, submit, adopt, discard,
                     abandon, disown, mark_missing, collect, verify, publish, deploy, delete_before_replace,

@@ -349,8 +349,8 @@ std::optional<finding> needs_new(const facts& f)
 // matter what else is wrong.
 constexpr std::array<check, 19> chain = {
     unreadable,           // its record is unreadable
-    unwanted,             // not in the file
-    wanted_again,         // back in the file
+    unwanted,             // not in the configuration
+    wanted_again,         // back in the configuration
     hooks_pending,        // published, hooks not passed
     output_differs,       // published directory damaged or differently configured
     backing_off,          // the last attempt failed
@@ -360,7 +360,7 @@ constexpr std::array<check, 19> chain = {
     pending_misnamed,     // the answer named a user that is not ours
     pending_gone,         // deleted by someone else while it was under way
     pending_outdated,     // the configuration changed meanwhile
-    pending_issued,       // wait, or collect
+    pending_issued,       // wait or collect
     pending_too_early,    // not valid yet
     pending_unverified,   // verify
     pending_unpublished,  // publish

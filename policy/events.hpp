@@ -24,7 +24,7 @@ enum class reason {
     absent,               // no generation yet
     rotation_due,         // rotate_at has passed
     expired,              // the certificate in use has expired
-    rotation_asked,       // a person asked for it
+    rotation_asked,       // requested by a person
     key_type_changed,     // the configuration wants another key type
     group_changed,        // ... another consumer group
     contact_changed,      // ... another contact
@@ -37,7 +37,7 @@ enum class reason {
     unanswered,       // sent, no answer, and not in the list after the settle time
     found_by_marker,  // the platform has a user with our marker and key
     misnamed,         // the answer to its POST named a user that is not ours
-    outdated,         // the configuration changed before it was in use
+    outdated,         // the configuration changed before it was used
     never_ready,      // IN PROGRESS for too long
     issue_failed,     // the platform says FAILED or ERROR
     ready,            // READY, certificate not fetched
@@ -48,28 +48,28 @@ enum class reason {
     output_changed,  // the configuration wants other files, owners or modes
     output_damaged,
     output_missing,
-    // clearing up
+    // cleanup
     superseded,        // its successor has been in use for retire_after
     surplus,           // a second remote user for the same key
-    rolled_back,       // a person returned to the previous certificate
+    rolled_back,       // returned to the previous certificate by a person
     strategy_replace,  // the old user is deleted first
     not_in_file,       // no longer in the configuration
     named_again,       // back in the configuration before it was removed
-    // incidents and guards: a person decides
+    // incidents and guards: a person must decide
     quarantined,        // the certificate failed our checks
     instance_missing,   // there is none, and create_instance is false
-    instance_vanished,  // the known instance is gone
+    instance_vanished,  // the known instance has disappeared
     instance_failed,    // the platform says FAILED or ERROR
     owner_changed,      // owner was edited: every user would be created again
     instance_several,   // more than one, where the reference allows one
-    users_vanished,     // more than half of the users are gone at once
+    users_vanished,     // more than half of the users disappeared at once
     unreachable,        // the platform cannot be reached
     budget_spent,       // max_creates_per_user
     deletes_exceeded,   // max_deletes
     paused,
     cloned,             // the state directory was copied from another machine
     clock_wrong,        // our clock and the platform's disagree
-    record_unreadable,  // the user's record in the private store cannot be read
+    record_unreadable,  // the user's record in the private store is unreadable
 };
 BOOST_DESCRIBE_ENUM(reason, healthy, waiting_settle, waiting_ready, waiting_instance, backing_off, absent,
                     rotation_due, expired, rotation_asked, key_type_changed, group_changed, contact_changed,
@@ -90,7 +90,7 @@ BOOST_DESCRIBE_ENUM(attempt, step, hooks, clearing)
 
 namespace event {
 
-// ---- a generation on its way
+// ---- a generation under way
 struct created {
     generation made;
     reason why = reason::absent;
@@ -194,7 +194,7 @@ struct entry_changed {  // settings that still apply once the configuration does
 struct failed {
     attempt of = attempt::step;
     failure what;
-    std::string wanted;                   // fingerprint of the entry, empty when there is none
+    std::string wanted;                   // fingerprint of the entry; empty when there is none
     std::optional<instant> next_attempt;  // sooner than the back-off: a person waits
 };
 struct recovered {  // failures that are over

@@ -51,7 +51,7 @@ struct facts {
     const desired_user* want = nullptr;          // null: not in the configuration
     const stored_user* have = nullptr;           // null: nothing is stored
     const observed_exposure* seen = nullptr;     // null: not observed, or the observation failed
-    const generation* current = nullptr;         // the one that `current` names
+    const generation* current = nullptr;         // the published generation
     const generation* pending = nullptr;         // the one under way to replace it
     std::string owner;
     std::string instance_id;         // of the exposure, as recorded
@@ -109,7 +109,7 @@ bool is_left_over(const facts&, const generation&) noexcept;
 finding act(const facts&, action_kind, reason, std::string sentence, const generation* = nullptr);
 finding wait(reason, std::string sentence, std::optional<instant> until);
 
-// Waits for a person.
+// A finding that waits for a person.
 finding block(reason, std::string sentence);
 
 // --- Why a user needs a new certificate

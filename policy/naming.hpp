@@ -25,7 +25,7 @@ BOOST_DESCRIBE_STRUCT(user_name, (), (exposure, user))
 // "logs", "health" or "lifecycle": the prefix of common names and topics.
 const char* prefix_of(variant) noexcept;
 
-// The generation of a key: the first 8 hex digits of the SHA-256 of its SubjectPublicKeyInfo.
+// The generation id of a key: the first 8 hex digits of the SHA-256 of its SubjectPublicKeyInfo.
 std::string generation_id(std::string_view fingerprint);
 bool is_generation_id(std::string_view) noexcept;
 

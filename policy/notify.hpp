@@ -84,7 +84,7 @@ notify_memory after_sending(notify_memory, const notification&, instant now);
 // Not delivered: retried with back-off.
 notify_memory after_sending(notify_memory, const failure&, instant now);
 
-// What `notify --test` sends.
+// The notification sent by `notify --test`.
 notification test_notification(const std::string& owner, instant now);
 
 }  // namespace policy

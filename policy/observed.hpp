@@ -49,7 +49,7 @@ struct remote_user {
 
 // One exposure as observed. After a failure the rest is empty and says nothing about absence.
 struct observed_exposure {
-    instant looked_at;                        // when it was asked
+    instant looked_at;                        // when it was observed
     std::optional<failure> error;             // the observation failed: nothing is known about this exposure
     std::vector<remote_instance> instances;   // zero or one; more is an incident
     std::vector<remote_user> users;           // of the one instance
@@ -104,8 +104,8 @@ instant next_list_after(const std::string& owner, const std::string& exposure, i
 // A unit's state as printed by `systemctl show`; all empty: unknown.
 struct unit_facts {
     std::string active_state;   // active, reloading, inactive, failed, activating, deactivating
-    std::string sub_state;      // e.g. running, auto-restart
-    std::string result;         // why it failed, for example exit-code
+    std::string sub_state;      // such as running, auto-restart
+    std::string result;         // why it failed, such as exit-code
     std::string invocation_id;  // changes with every start
 
     bool operator==(const unit_facts&) const = default;

@@ -54,7 +54,7 @@ struct plan_result {
     std::vector<decision> exposures;
     std::vector<unmanaged_user> unmanaged;
     std::vector<decision> later;      // future rotations and deletions, each with its step and time
-    bool waits_for_platform = false;  // something is IN PROGRESS: look again soon
+    bool waits_for_platform = false;  // something is IN PROGRESS: poll soon
     instant wake_at;                  // when time alone would change the plan, at most one interval away
 };
 

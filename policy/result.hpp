@@ -30,22 +30,22 @@ enum class errc {
     throttled,     // 429
     unavailable,   // 5xx
     // login
-    login_required,  // no token, or the refresh token was refused (invalid_grant)
-    client_refused,  // the token endpoint refused the OAuth client (invalid_client)
+    login_required,  // no token, or the refresh token was rejected (invalid_grant)
+    client_refused,  // the token endpoint rejected the OAuth client (invalid_client)
     token_source,    // the external token source returned no access token
     // this host
     disk,  // errno on read or write
     disk_full,
     foreign_file,  // a symbolic link or a file that is not ours is in its place
     busy,          // another agent holds the state directory
-    config,        // the configuration is wrong
-    usage,         // the command line is wrong
+    config,        // the configuration is invalid
+    usage,         // the command line is invalid
     crypto,        // rejected by OpenSSL
     unusable_certificate,
     hook_failed,
     probe_refused,      // the broker rejected the certificate
     probe_unreachable,  // the broker could not be reached
-    timed_out,          // our own limit, nothing sent
+    timed_out,          // our own time limit, nothing was sent
     stopping,           // told to stop; never logged as an error
     internal,
 };
@@ -59,7 +59,7 @@ BOOST_DESCRIBE_ENUM(errc, not_resolved, not_connected, untrusted, no_answer, bad
 enum class retry {
     later,         // automatically, with back-off
     after_change,  // once the configuration (or the environment) has changed; slow retries only
-    never,         // a person has to act
+    never,         // a person must act
 };
 BOOST_DESCRIBE_ENUM(retry, later, after_change, never)
 

@@ -41,7 +41,7 @@ struct user_status {
     deploy_state deploy = deploy_state::none;
     std::vector<retiring_user> retiring;
     int failures = 0;
-    std::string last_error;  // empty: none
+    std::string last_error;  // empty: no error
     std::optional<instant> next_attempt;
 };
 

@@ -48,7 +48,7 @@ struct certificate_facts {
     instant not_after;
     std::optional<instant> expiration_date;  // as reported by the platform
 
-    // The earlier of notAfter and expirationDate counts (contract section 3).
+    // The earlier of notAfter and expirationDate (contract section 3).
     instant expiry() const
     {
         return expiration_date && *expiration_date < not_after ? *expiration_date : not_after;
@@ -197,7 +197,7 @@ const generation* find_pending(const stored_user&);
 struct stored_exposure {
     std::string name;
     place where;                              // with the id of the observed instance
-    std::optional<instant> onboarding_since;  // intent: written before the POST of an instance
+    std::optional<instant> onboarding_since;  // intent: recorded before the POST of an instance
     policy::group_fields group_fields = policy::group_fields::auto_;  // field names of the last accepted POST
     std::optional<instant> listed_at;                                 // when its users were last listed
     std::optional<failure_memory> failure;

@@ -112,7 +112,7 @@ struct received {
     boost::system::error_code error;  // of the stream, if the stream failed
 };
 
-// Called once before a body grows beyond policy::limits::large_response_bytes.
+// Called once, before a body grows beyond policy::limits::large_response_bytes.
 using large_body = std::function<awaitable<void>()>;
 
 // The final answer, complete: its body ends by its length, its last chunk, or an orderly end of the

@@ -51,7 +51,7 @@ inline constexpr log_event rotated{"rotated", "bb43b5d114e744f29bbc6f8a1a45a486"
 inline constexpr log_event issued{"issued", "f1d3b80f20984b089cf5eab4925e8115"};
 // the files of a generation are in place
 inline constexpr log_event published{"published", "137886221e9149db8822de1101f9f376"};
-// the hooks of a generation have passed
+// the hooks of a generation have succeeded
 inline constexpr log_event deployed{"deployed", "420e667094954120b36fe6a9d52aa704"};
 // a hook failed and will be retried
 inline constexpr log_event deploy_failed{"deploy_failed", "b0bf1c98cfae4d5aac3e7739e824c716"};
@@ -71,13 +71,13 @@ inline constexpr log_event onboarded{"onboarded", "8305116c587946c189de0779582a7
 inline constexpr log_event request_failed{"request_failed", "122508e0b5b04089a0d612f960333037"};
 // the platform, or one of its exposures, answers again
 inline constexpr log_event recovered{"recovered", "f9a1a87a38b140c884f00e7154be8103"};
-// a user waits for a person
+// a user waits for action by a person
 inline constexpr log_event blocked{"blocked", "bed6173665ac46a5a21f05adf9ef39ed"};
 // known objects vanished: nothing is created or deleted until a person has checked
 inline constexpr log_event incident{"incident", "96ceeea7a4c944b6b5a78f6ac4de6eba"};
 // damaged or missing published files were restored
 inline constexpr log_event repaired{"repaired", "52feeb96db60453fbb4e0bbe2b4a2656"};
-// a person has to log in
+// a person must log in
 inline constexpr log_event login_required{"login_required", "0b3e7c3fef674f8ea58b467cc6510dcc"};
 // new tokens from a login
 inline constexpr log_event logged_in{"logged_in", "6176da2ccf774b77887e10e2f38455ab"};

@@ -23,7 +23,7 @@ struct process_request {
 };
 
 struct process_outcome {
-    int exit_code = -1;  // -1: ended by a signal
+    int exit_code = -1;  // -1: killed by a signal
     int signal = 0;
     bool timed_out = false;
     std::string out;

@@ -79,8 +79,8 @@ policy::result<std::optional<proxy>> proxy_for(const http_address&,
 // "Basic ..." for "user:password" (RFC 7617).
 crypto::secret basic_authorization(std::string_view user_and_password);
 
-// Is the host on the list? Entries are joined by commas or blanks: "*", a host and all below it (with or
-// without a leading "." or "*."), an address, a network (10.0.0.0/8), each with an optional ":port".
+// True when the list contains the host. Entries are separated by commas or blanks: "*", a host with its
+// subdomains (leading "." or "*." optional), an address, a network (10.0.0.0/8); each may have a ":port".
 bool bypasses_proxy(const http_address&, std::string_view no_proxy);
 
 }  // namespace io
