@@ -9,7 +9,7 @@ namespace config {
 namespace {
 
 constexpr const char* variable_pattern =
-    R"(\$\{)";  // values with ${…} are checked only by the reader
+    R"(\$\{)";  // values with ${…} are checked only by the reader, which expands them
 
 std::string json(std::string_view text)
 {

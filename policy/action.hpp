@@ -23,13 +23,13 @@ enum class action_kind {
     submit,             // POST of a stored generation
     adopt,              // store the id of our user on the platform
     discard,            // drop a generation that was never sent
-    abandon,  // give up on it (never READY, or configuration changed); replace it now, clean up later
-    disown,   // the answer to its POST named a user that is not ours: forget that id, find the right one
-    mark_missing,           // record that its user is gone from the platform
-    collect,                // fetch and check the certificate
-    verify,                 // ask the broker to accept it
-    publish,                // stage, sync, one rename
-    deploy,                 // hooks
+    abandon,       // give up on it (never READY, or configuration changed); replace it now, clean up later
+    disown,        // the answer to its POST named a user that is not ours: forget that id, find the right one
+    mark_missing,  // record that its user is gone from the platform
+    collect,       // fetch and check the certificate
+    verify,        // ask the broker to accept it
+    publish,       // stage, sync, one rename
+    deploy,        // hooks
     delete_before_replace,  // strategy replace: delete the user before creating its successor
     retire,                 // delete the user of a superseded generation, then its key
     retire_surplus,         // delete a second remote user of one generation

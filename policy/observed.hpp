@@ -55,8 +55,8 @@ struct observed_exposure {
     std::vector<remote_user> users;           // of the one instance
     std::set<std::string> confirmed_missing;  // known ids not in the list that answer 404 when read by id
     std::set<std::string> inconsistent;       // known ids in the list that answer 404 when read by id
-    bool listed = true;    // false: only known users were read, by id
-    bool cut_off = false;  // signs of paging: the list is incomplete
+    bool listed = true;                       // false: only known users were read, by id
+    bool cut_off = false;                     // signs of paging: the list is incomplete
 
     // True when a user that is not shown does not exist.
     bool is_complete() const noexcept { return listed && !cut_off; }

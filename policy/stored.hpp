@@ -162,14 +162,14 @@ struct stored_user {
     std::string rendered;                 // fingerprint of the output rule that produced the files
     std::vector<instant>
         creations;  // times of new generations within the budget's window; cleared by `rotate`
-    std::optional<instant> unwanted_since;   // when it was removed from the configuration
-    std::optional<instant> rotate_asked_at;  // when `rotate` was requested; reset by a new generation
-    bool retire_now = false;                 // --retire-now: delete the predecessor without waiting
-    std::string held;           // generation restored by `rollback`: kept until it is due
-    std::string deploy_reason;  // EXPOSURE_REASON of the pending hooks
+    std::optional<instant> unwanted_since;         // when it was removed from the configuration
+    std::optional<instant> rotate_asked_at;        // when `rotate` was requested; reset by a new generation
+    bool retire_now = false;                       // --retire-now: delete the predecessor without waiting
+    std::string held;                              // generation restored by `rollback`: kept until it is due
+    std::string deploy_reason;                     // EXPOSURE_REASON of the pending hooks
     std::optional<failure_memory> failure;         // of a step towards a new certificate
     std::optional<failure_memory> deploy_failure;  // of the hooks
-    std::optional<failure_memory> clear_failure;  // of deleting replaced users: does not stop other steps
+    std::optional<failure_memory> clear_failure;   // of deleting replaced users: does not stop other steps
     std::optional<verdict> blocked;
 
     // Observed, never stored: the published directory and the keys as they are now.
