@@ -1,4 +1,4 @@
-"""A real etcd cluster of three nodes on this machine: TLS between all, clients with certificates, users and roles."""
+"""A real etcd cluster of three nodes on this machine: TLS throughout, client certificates, users and roles."""
 
 import pathlib
 import shutil
@@ -72,14 +72,14 @@ class Cluster:
         return ",".join(f"https://127.0.0.1:{client}" for client, _ in self.ports)
 
     def client(self, name):
-        """etcdctl's command line for this user: a certificate with its name, no password anywhere."""
+        """The etcdctl command line for this user, who authenticates with a certificate and has no password."""
         self._issue(name, f"/CN={name}", "extendedKeyUsage=clientAuth")
         return [shutil.which("etcdctl"), f"--endpoints={self.endpoints}", "--command-timeout=5s",
                 f"--cacert={self.directory}/ca.pem", f"--cert={self.directory}/{name}.pem",
                 f"--key={self.directory}/{name}.key"]
 
     def user(self, name, permission, key):
-        """A user that may read, write or readwrite one key, and its command line."""
+        """Creates a user with permission read, write or readwrite on one key; returns the user's command line."""
         self.ctl("role", "add", name)
         self.ctl("role", "grant-permission", name, permission, key)
         self.ctl("user", "add", name, "--no-password")

@@ -1,5 +1,5 @@
-"""As much of a Kubernetes API server as kubectl needs for Secrets, from the public API reference: TLS, a bearer token,
-discovery, GET, and server-side apply, which replaces what its field manager owned. Not the real one."""
+"""A fake Kubernetes API server with just what kubectl needs for Secrets, from the public API reference: TLS, a bearer
+token, discovery, GET, and server-side apply, which replaces what its field manager owned."""
 
 import base64
 import http.server
@@ -32,7 +32,7 @@ def failure(code, reason):
 
 class ApiServer:
     def __init__(self, certificate, key):
-        self.secrets = {}  # path: object
+        self.secrets = {}  # path -> object
         self.changes = []  # data of each apply
         self.failing = False
         outer = self
@@ -43,7 +43,7 @@ class ApiServer:
             def do_GET(self):
                 body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
                 url = urllib.parse.urlsplit(self.path)
-                if url.path == "/openapi/v2":  # of kubectl before 1.27; an empty document has nothing to object to
+                if url.path == "/openapi/v2":  # for kubectl before 1.27: an empty document passes its validation
                     return self.send(200, VERSION_2, b"")
                 status, answer = outer.answer(self.command, url.path, urllib.parse.parse_qs(url.query), self.headers, body)
                 return self.send(status, "application/json", json.dumps(answer).encode())

@@ -1,7 +1,8 @@
-"""One login, many hosts: keepers publish their access token to a real etcd cluster, readers work with it.
+"""One login for many hosts: keepers publish their access tokens to a real etcd cluster, and readers use them.
 
-Two keepers with logins of their own publish to one key. Readers are real daemons that hold a certificate each. One
-keeper and one etcd node are killed in the middle; tokens live for 20 seconds. Exits 77 where etcd is not installed.
+Two keepers with logins of their own publish to the same key. The readers are real daemons with one certificate each.
+One keeper and one etcd node are killed along the way; tokens are valid for 20 seconds. Exits with 77 (skipped) if etcd
+is not installed.
 """
 
 import os
@@ -19,8 +20,8 @@ KEY = "exposure/token"
 PAIR = "exposure/logs/siem"
 READERS = int(os.environ.get("FLEET_READERS", "20"))
 TOKEN_LIFETIME = 20
-OBSERVED = 45  # seconds after the losses: two lives of a token
-BACK_OFF = 15  # of a reader whose source gives a refused token
+OBSERVED = 45  # seconds after the kills: two token lifetimes
+BACK_OFF = 15  # of a reader whose source returns a refused token
 INTERVAL = 3
 
 
@@ -64,7 +65,7 @@ class SharedLoginTest(unittest.TestCase):
         return process
 
     def longest_gap(self, remote_id, since, until):
-        """Seconds without an answer of the platform to the reader whose user this is."""
+        """Longest time in seconds without a successful response of the platform to the reader that owns this user."""
         served = [r["at_ms"] for r in self.platform.requests("get_user")
                   if r["status"] == 200 and r["path"].endswith(remote_id)]
         times = [since, *(at for at in served if since < at < until), until]

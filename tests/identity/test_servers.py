@@ -1,10 +1,9 @@
-"""A login that outlives its server: Keycloak and oidc-provider, single-use refresh tokens, behind real proxies over TLS.
+"""Logins under faults: Keycloak and oidc-provider with single-use refresh tokens, behind real proxies over TLS.
 
     python3 tests/identity/test_servers.py [--long] [OidcProviderTest|KeycloakTest]
 
-Everything that can go on at the same time does: each scenario has a proxy and an agent of its own. At the end stands
-how many logins were lost to what, as in tests/figures.md; --long kills more often and keeps outages up for longer than
-the longest back-off.
+Everything that can run in parallel does: each scenario has its own proxy and agent. Prints a table of lost logins by
+cause, as in tests/figures.md; --long kills more often, and its outages last longer than the longest backoff.
 """
 
 import collections
@@ -29,19 +28,19 @@ import servers
 import test_crash_points
 
 LONG = "--long" in sys.argv
-LIFE = 2  # of an access token, seconds: every `reconcile` has to refresh, and a daemon does so every second
+LIFE = 2  # lifetime of an access token, seconds: every `reconcile` has to refresh, and a daemon refreshes every second
 REFRESHES = 500 if LONG else 100
 AGENT_KILLS = 300 if LONG else 20
 PROXY_KILLS = 60 if LONG else 6
 SERVER_KILLS = 20 if LONG else 2
-OUTAGE = 700 if LONG else 40  # seconds from the first failure on: longer than three back-offs; or than the longest
-PATIENCE = 240 + OUTAGE  # seconds, for whatever has to come on a busy machine
+OUTAGE = 700 if LONG else 40  # seconds from the first failure: exceeds three backoffs, or the longest one
+PATIENCE = 240 + OUTAGE  # seconds for anything expected on a busy machine
 NETWORK_TIMEOUT = 5
-MEASURED = 20  # refreshes, of which the window is measured
+MEASURED = 20  # refreshes over which the window is measured
 
-lost_logins = collections.defaultdict(lambda: [0, 0, 0])  # (server, what was done): times, logins lost, of them in flight
+lost_logins = collections.defaultdict(lambda: [0, 0, 0])  # (server, event): count, lost, lost in flight
 measured = []  # lines
-durations = {}  # seconds of each scenario
+durations = {}  # seconds per scenario
 
 
 def count(server, kind, lost=False, in_flight=False):
@@ -52,7 +51,7 @@ def count(server, kind, lost=False, in_flight=False):
 
 
 class Keeper:
-    """The agent on a host that only logs in and publishes the token."""
+    """The agent on a host that only logs in and publishes its token."""
 
     def __init__(self, front, redirect_url=servers.REDIRECT_URL, client_id=servers.CLIENT_ID):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="keeper-"))
@@ -96,7 +95,7 @@ class Keeper:
         return json.loads(done.stdout)
 
     def begin_login(self, listen=False):
-        """The process of `login`, and the address that it prints."""
+        """Starts `login`; returns the process and the address it prints."""
         process = subprocess.Popen(self.command("login"), stdin=subprocess.DEVNULL if listen else subprocess.PIPE,
                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
         self.processes.append(process)
@@ -108,14 +107,14 @@ class Keeper:
         raise AssertionError(f"login printed no address: {said}")
 
     def log_in(self, visit=None):
-        """By paste; gives the outcome of `login`."""
+        """Logs in by pasting the address; returns the outcome of `login`."""
         process, url = self.begin_login()
         where = visit(url) if visit else servers.log_in(url, self.front.ca_file)
         said, _ = process.communicate(where + "\n", timeout=PATIENCE)
         return subprocess.CompletedProcess([], process.returncode, said, "")
 
     def in_flight(self):
-        """Whether the refresh token was sent and the answer is not on the disk, as the private store says."""
+        """Whether, according to the private store, the refresh token was sent and the response is not on disk."""
         record = self.token_record()
         digest = hashlib.sha256(record["tokens"]["refresh_token"].encode()).hexdigest()
         return any(digest.startswith(sent["fingerprint"]) and sent.get("attempts", 0) > 0 and not sent.get("spent")
@@ -129,7 +128,7 @@ class Keeper:
             try:
                 (text,), = connection.execute("SELECT value FROM kept WHERE name = 'tokens'")
                 return json.loads(text)
-            except sqlite3.OperationalError:  # a writer that closes takes its log along just now
+            except sqlite3.OperationalError:  # another process is just closing the database and removing its WAL
                 if time.monotonic() > deadline:
                     raise
             finally:
@@ -153,7 +152,7 @@ class Keeper:
 
 
 def at_the_same_time(case):
-    """Turns each scenario_… into a test_… that waits for it; they all start with the first."""
+    """Turns each scenario_… into a test_… that waits for it; the first one starts them all."""
     for name in [name for name in dir(case) if name.startswith("scenario_")]:
         def wait(self, name=name):
             self.futures[name].result()
@@ -164,7 +163,7 @@ def at_the_same_time(case):
 
 
 class ServerCase:
-    """What both servers must bear; `make` starts one."""
+    """What the agent must survive with either server; `make` starts the server."""
 
     @classmethod
     def setUpClass(cls):
@@ -172,7 +171,7 @@ class ServerCase:
         try:
             cls.server = cls.make()
             cls.addClassCleanup(cls.server.close)
-            cls.addClassCleanup(servers.Nginx(cls.server.upstream()).close)  # or everything is skipped
+            cls.addClassCleanup(servers.Nginx(cls.server.upstream()).close)  # skips everything if nginx is missing
         except servers.Unavailable as missing:
             raise unittest.SkipTest(str(missing)) from missing
         names = sorted(name for name in dir(cls) if name.startswith("scenario_"))
@@ -206,7 +205,7 @@ class ServerCase:
         return made
 
     def wired(self):
-        """A keeper, and the wire between proxy and server."""
+        """A keeper, and the relay between proxy and server."""
         wire = servers.Wire(self.server.port)
         self.addCleanup(wire.close)
         return self.keeper(front=self.front(wire.port)), wire
@@ -224,7 +223,7 @@ class ServerCase:
         return value
 
     def refresh_or_end(self, keeper, before):
-        """Waits for the next refresh; true when the login is over instead."""
+        """Waits for the next refresh; returns True if the login has ended instead."""
         def moved():
             token = keeper.token()
             return token["login"] == "required" or token["last_refresh_at"] not in (None, before)
@@ -269,7 +268,7 @@ class ServerCase:
             time.sleep(1)
         self.end(daemon)
         self.assertGreater(statuses()[200], REFRESHES, keeper.log()[-3000:])
-        # once, the client's id and secret as they are: both servers want them form-encoded (RFC 6749, 2.3.1)
+        # once: the client id and secret unencoded; both servers require them form-encoded (RFC 6749, 2.3.1)
         self.assertEqual(statuses().total() - statuses()[200], 1, statuses())
         self.assertEqual(keeper.token()["login"], "ok")
         self.assertNotEqual(keeper.published.read_text(), first)
@@ -277,7 +276,7 @@ class ServerCase:
             count(self.server.name, "nothing, just a refresh")
 
     def scenario_two_agents_with_one_token(self):
-        """The server ends both logins, and the message says why."""
+        """The server revokes both logins, and the message explains why."""
         keeper = self.keeper()
         other = self.keeper(login=False, front=keeper.front)
         os.makedirs(other.directory / "state", mode=0o711, exist_ok=True)
@@ -305,7 +304,7 @@ class ServerCase:
         count(self.server.name, "client secret wrong for a while")
 
     def scenario_the_session_ends(self):
-        """Whatever is refreshed: said at once, and a new login is all that it takes."""
+        """Despite refreshes. It is reported at once, and a new login is all that is needed."""
         keeper = self.keeper(client_id=servers.SHORT_CLIENT)
         daemon = keeper.start("run")
         details = []
@@ -318,16 +317,16 @@ class ServerCase:
         self.session_warning(details)
         self.assertIn("exposure-agent login", keeper.run("status").stdout)
         self.assertEqual(keeper.run("status", "--check").returncode, 1)
-        done = keeper.log_in()  # the daemon takes it
+        done = keeper.log_in()  # through the daemon
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertEqual(keeper.token()["login"], "ok")
         self.end(daemon)
 
     def session_warning(self, details):
-        """Before the end, where the server says when it is."""
+        """Checks the warning ahead of the end, if the server announces the end."""
 
     def scenario_http_1_0(self):
-        """An origin whose answers end with the connection, behind proxies that pass that on."""
+        """An origin whose responses end with the connection, behind proxies that pass this on."""
         origin = servers.OldOrigin(self.server.port)
         self.addCleanup(origin.close)
         for kind in (servers.HAProxy, servers.Apache):
@@ -337,7 +336,7 @@ class ServerCase:
             count(self.server.name, f"HTTP/1.0 behind {kind.name}")
 
     def scenario_slow_answers(self):
-        """The answer is waited for, longer than network.timeout, and nothing is sent twice."""
+        """The agent waits for the response longer than network.timeout, and sends nothing twice."""
         keeper, wire = self.wired()
         sent = len(keeper.front.token_requests())
         time.sleep(LIFE)
@@ -347,13 +346,13 @@ class ServerCase:
         self.assertIsNone(process.poll(), keeper.log())
         wire.flowing.set()
         self.assertEqual(process.wait(PATIENCE), 0, keeper.log())
-        # a token that was sent twice would have been refused; on a busy machine this one may have been due again
+        # a token sent twice would have been refused; on a busy machine another refresh may have become due
         self.assertEqual({status for status, _, _ in keeper.front.token_requests()[sent:]}, {200})
         self.assertEqual(self.refreshed(keeper).returncode, 0)
         count(self.server.name, f"answer after {3 * NETWORK_TIMEOUT} s")
 
     def scenario_a_stop_in_mid_refresh(self):
-        """The answer is waited for and kept, by one-shots and by daemons."""
+        """One-shot runs and daemons wait for the response and save it."""
         for verb in ("reconcile", "run"):
             keeper, wire = self.wired()
             time.sleep(LIFE)
@@ -371,7 +370,7 @@ class ServerCase:
             count(self.server.name, "SIGTERM in mid-refresh")
 
     def scenario_the_answer_is_lost(self):
-        """Unavoidable: the server has ended the token, its successor is nowhere. Said at once, healed by a login."""
+        """Unavoidable: the server has revoked the token and the new one is lost. Reported at once; a login fixes it."""
         keeper, wire = self.wired()
         time.sleep(LIFE)
         wire.flowing.clear()
@@ -393,7 +392,7 @@ class ServerCase:
     # Kills
 
     def scenario_the_agent_is_killed(self):
-        """A login is lost only if its answer was in flight, and then that is said."""
+        """A login is lost only if the response was in flight, and then this is reported."""
         keeper = self.keeper()
         chance = random.Random(20261122)
         in_flight = False
@@ -412,7 +411,7 @@ class ServerCase:
             in_flight = keeper.in_flight()
 
     def harmed(self, keeper, kind, times, harm):
-        """Something between a daemon and its login ends and comes back at random moments."""
+        """Repeats `harm` to something between a daemon and its login at random moments."""
         chance = random.Random(20261122)
         daemon = keeper.start("run")
         self.refresh_or_end(keeper, None)
@@ -441,7 +440,7 @@ class ServerCase:
         self.harmed(keeper, "SIGKILL of the proxy", PROXY_KILLS, harm)
 
     def test_z_the_server_is_killed(self):
-        """After everything else: all of it needs the server."""
+        """Runs last, because all other tests need the server."""
         concurrent.futures.wait(self.futures.values())
         keeper = self.keeper()
 
@@ -459,7 +458,7 @@ class ServerCase:
     # Outages
 
     def scenario_outages(self):
-        """Every outage at once, each with a daemon of its own, for longer than the first back-offs."""
+        """All outages at the same time, each with its own daemon, lasting longer than the first backoffs."""
         faults = [fault for fault in servers.Nginx.FAULTS if fault != "none"] + [servers.Nginx.GONE]
         with concurrent.futures.ThreadPoolExecutor(4) as pool:
             keepers = dict(zip(faults, pool.map(lambda _: self.keeper(), faults)))
@@ -495,10 +494,10 @@ class ServerCase:
     def detail(keeper):
         return json.loads(keeper.run("status", "-o", "json").stdout)["login_detail"]
 
-    # The window of the unavoidable loss
+    # The window in which a loss is unavoidable
 
     def scenario_the_window(self):
-        """What it is made of. Our own part is told by a build with crash points only (tests/e2e/survival.py, too)."""
+        """Its components. The agent's own part needs a build with crash points (see also tests/e2e/survival.py)."""
         points = pathlib.Path(os.environ.get("EXPOSURE_AGENT_POINTS", harness.ROOT / "build-crash-points"))
         program = points / "exposure-agent"
         known = program.exists()
@@ -541,7 +540,7 @@ class KeycloakTest(ServerCase, unittest.TestCase):
         self.assertTrue(any("ends this login at" in detail for detail in details), details)
 
     def scenario_login_by_the_loopback_listener_in_a_browser(self):
-        """oidc-provider knows redirect addresses to the letter; Keycloak lets the port be any."""
+        """oidc-provider compares redirect addresses exactly; Keycloak allows any port."""
         servers.program("chromium")
         port = servers.free_port()
         address = f"{servers.REDIRECT_URL}:{port}"

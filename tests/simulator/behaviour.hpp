@@ -65,8 +65,8 @@ struct exposure_behaviour {
     std::string date_format{};
     std::int64_t expiration_offset_s = 0;  // expirationDate minus notAfter
     std::string contact{};                 // nested | flat | both | null | absent
-    std::string group{};            // variant | business-group | space-id | space | all | null | absent
-    std::string group_in_body{};    // any | business-group | space: required names of the group in a POST
+    std::string group{};          // variant | business-group | space-id | space | all | null | absent
+    std::string group_in_body{};  // any | business-group | space: required names of the group in a POST
     bool group_id_required = false;
     std::string optional_fields{};  // present | null | absent
     bool unknown_fields = false;
@@ -99,8 +99,8 @@ struct catalog_behaviour {
 struct behaviour {
     std::string server_certificate{};  // good | unknown-ca | other-host | expired
     std::int64_t clock_offset_s = 0;
-    std::int64_t requests_per_s = 0;  // requests above it get a 429; 0: unlimited
-    std::int64_t retry_after_s = 0;   // sent with a 429; 0: no Retry-After
+    std::int64_t requests_per_s = 0;     // requests above it get a 429; 0: unlimited
+    std::int64_t retry_after_s = 0;      // sent with a 429; 0: no Retry-After
     std::vector<std::string> tenants{};  // empty: any
     oauth_behaviour oauth;
     exposure_behaviour exposure;
