@@ -1,6 +1,6 @@
 #include "agent/cli/options.hpp"
 #include "agent/cli/verbs.hpp"
-#include "agent/service/read_configuration.hpp"
+#include "agent/service/configuration.hpp"
 #include "config/parse.hpp"
 
 #include <CLI/CLI.hpp>

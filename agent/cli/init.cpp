@@ -4,7 +4,7 @@
 #include "agent/disk/files.hpp"
 #include "agent/io/log.hpp"
 #include "agent/platform/token_endpoint.hpp"
-#include "agent/service/read_configuration.hpp"
+#include "agent/service/configuration.hpp"
 #include "config/parse.hpp"
 #include "crypto/secret.hpp"
 #include "policy/limits.hpp"

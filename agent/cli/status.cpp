@@ -4,7 +4,6 @@
 #include "agent/disk/state_database.hpp"
 #include "agent/io/log.hpp"
 #include "agent/reconcile/run.hpp"
-#include "agent/service/credentials_view.hpp"
 #include "agent/service/status_view.hpp"
 #include "policy/dates.hpp"
 #include "policy/events.hpp"

@@ -1,7 +1,6 @@
 #pragma once
 
 #include "agent/reconcile/execute.hpp"
-#include "agent/reconcile/report.hpp"
 #include "policy/plan.hpp"
 
 #include <chrono>

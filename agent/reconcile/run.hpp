@@ -1,17 +1,46 @@
 #pragma once
 
 #include "agent/reconcile/pass.hpp"
-#include "agent/reconcile/report.hpp"
+#include "agent/reconcile/world.hpp"
+#include "policy/plan.hpp"
+#include "policy/result.hpp"
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
-// `reconcile`: every exposure side by side, pass after pass, until everything is converged or has failed.
+// `reconcile`: every exposure side by side, pass after pass, until everything is converged or has failed; and
+// `plan`: what that would do.
 
 namespace reconcile {
+
+struct user_report {
+    policy::user_name name;
+    bool converged = false;
+    std::string sentence;   // of what it waits for, or what failed
+    bool removing = false;  // the file does not name it any more
+
+    bool operator==(const user_report&) const = default;
+};
+
+// What a reconciliation came to, for people, exit codes and metrics.
+struct report {
+    std::vector<user_report> users;
+    std::map<std::string, policy::failure> exposures;    // that could not be looked at
+    std::map<std::string, std::string> incidents;        // exposures that wait for a person
+    std::map<std::string, policy::failure> credentials;  // that failed
+    std::size_t reached = 0;                             // exposures and credentials that were answered
+
+    bool converged() const;
+};
+
+// The contract's exit code: 69 says that nothing was reached, 1 that others were served.
+int exit_code(const report&) noexcept;
 
 // What is done first in the first turn of each exposure; a failure ends its run there.
 using turn_begins = std::function<io::task<void>(const world::hold&)>;
@@ -36,5 +65,20 @@ policy::result<void> check_names(const world&, const std::set<policy::user_name>
 
 // Every exposure of the file, and those that only the private store still knows users of.
 std::set<std::string> all_exposures(const world&);
+
+// What `reconcile` would do and why.
+struct preview {
+    std::vector<policy::decision> changes;  // one a user and step, exposures first
+    std::vector<policy::decision> blocked;  // would be done, but waits for a person
+    std::vector<policy::decision> later;    // decided already, and waiting for its time
+    std::vector<policy::unmanaged_user> unmanaged;
+    std::map<std::string, policy::failure> unreached;
+    report reach;  // for the exit code: only what could not be looked at
+    policy::plan_result plan;
+};
+
+// Observes every exposure and plans: with ignore_backoff, as a person's `reconcile` would. Changes nothing
+// anywhere.
+io::awaitable<preview> look_ahead(world&, policy::plan_options);
 
 }  // namespace reconcile

@@ -1,11 +1,18 @@
 #pragma once
 
+#include "agent/deploy/broker_probe.hpp"
+#include "agent/deploy/hooks.hpp"
+#include "agent/disk/publisher.hpp"
+#include "agent/disk/store.hpp"
 #include "agent/io/async.hpp"
-#include "agent/reconcile/ports.hpp"
+#include "agent/io/clock.hpp"
+#include "agent/platform/exposure_client.hpp"
 #include "policy/desired.hpp"
 #include "policy/events.hpp"
 #include "policy/observed.hpp"
 #include "policy/stored.hpp"
+
+#include <boost/asio/any_io_executor.hpp>
 
 #include <map>
 #include <memory>
@@ -13,10 +20,21 @@
 #include <string>
 #include <utility>
 
+namespace reconcile {
+
+// Everything outside that a reconciliation touches. The tests script all of it.
+struct ports {
+    io::clock& clock;
+    platform::exposure_api& api;
+    disk::store& store;
+    disk::publisher& publisher;
+    deploy::hooks& hooks;
+    deploy::broker_verifier& verifier;
+    boost::asio::any_io_executor pool;  // for what blocks: keys, files
+};
+
 // The three worlds in memory: what the file wants, what the platform had at the last look, what the disk
 // holds. Records change in memory and on disk together, by events alone; one thread, so no locks.
-
-namespace reconcile {
 
 class world {
 public:

@@ -18,9 +18,17 @@
 #include <sys/types.h>
 #include <vector>
 
-// Edits of the configuration file: how they are noticed, when they are complete, what they change.
+// The configuration file: how it is read, how edits of it are noticed, when they are complete, what they
+// change.
 
 namespace service {
+
+// The short host name and the environment of this process.
+config::environment this_host();
+
+// Reads the file, and refuses one that cannot be read, is no regular file, is larger than
+// limits::configuration_bytes, or that its group or others may write.
+config::outcome read_configuration(const std::string& path, const config::environment&);
 
 // Every directory in which an entry on the way to the file may be replaced, with the names of these entries:
 // the file's own, and those of all symbolic links that lead to it. Editors rename over the file, deployment

@@ -7,13 +7,11 @@
 #include "agent/io/systemd.hpp"
 #include "agent/platform/access_token.hpp"
 #include "agent/service/configuration.hpp"
-#include "agent/service/control_server.hpp"
-#include "agent/service/metrics_outlets.hpp"
+#include "agent/service/control.hpp"
 #include "agent/service/notifier.hpp"
 #include "agent/service/operations.hpp"
 #include "agent/service/pages.hpp"
-#include "agent/service/read_configuration.hpp"
-#include "agent/service/status_line.hpp"
+#include "agent/service/status_view.hpp"
 #include "policy/limits.hpp"
 
 #include <boost/asio/as_tuple.hpp>

@@ -5,11 +5,22 @@
 #include "agent/service/login_watch.hpp"
 #include "agent/service/metrics.hpp"
 #include "agent/service/notifier.hpp"
+#include "agent/service/status_view.hpp"
 #include "agent/service/web_server.hpp"
+#include "policy/forecast.hpp"
 
+#include <memory>
 #include <string>
 
+// What the daemon shows to people and monitors, and where: pages over HTTP, the metrics' listener and text
+// file.
+
 namespace service {
+
+// The page for people: what needs attention with the command that helps, every user, the coming year (null:
+// not known). It runs no script and loads nothing, and its security policy allows neither.
+web_answer status_page(const status_view&, const policy::forecast_result*, const std::string& version,
+                       policy::instant now);
 
 // What the daemon shows: / for people, /status.json, /metrics, /healthz, /readyz (contract section 7).
 class pages {
@@ -32,6 +43,41 @@ private:
     const notifier& notifier_;
     const counters& counted_;
     std::string version_;
+};
+
+// Where the daemon shows its metrics: an address to ask (`metrics.listen`), a file for node_exporter
+// (`metrics.textfile`). Trouble with either is logged and never stops the work.
+class metrics_outlets {
+public:
+    metrics_outlets(application& app, task_group& group, timers& t, const pages& shown)
+        : app_(app),
+          group_(group),
+          pages_(shown),
+          writing_(group, t, "metrics.textfile", [this] { return write_textfile(); })
+    {
+    }
+
+    // Listens where the configuration wants it now. Said again at each tick until it works: the address may
+    // be taken for a moment.
+    void open();
+
+    void close();
+
+    // Writes the text file from now on: soon, and whenever something changed.
+    void start() { writing_.start(); }
+    void changed() { writing_.wake(); }
+
+private:
+    io::awaitable<std::chrono::milliseconds> write_textfile();
+
+    application& app_;
+    task_group& group_;
+    const pages& pages_;
+    periodic_task writing_;  // one write at a time, and behind nothing but the file's own disk
+    std::unique_ptr<web_server> server_;
+    std::string listens_at_;
+    std::string failure_;   // said once
+    std::string textfile_;  // its last content
 };
 
 }  // namespace service

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-// The state of everything from the disk alone: `status`, /status.json, metrics.
+// The state of everything from the disk alone: `status`, /status.json, metrics, `systemctl status`.
 
 namespace service {
 
@@ -69,5 +69,11 @@ bool needs_attention(const status_view&);
 
 // exposure-agent.status/v1 (contract section 4).
 boost::json::object to_json(const status_view&);
+
+// How the kept credentials of the file stand, from their records on disk.
+std::vector<credential_view> credential_views(const policy::desired_state&, const disk::paths&);
+
+// One line for `systemctl status`: "4 certificates ok, next rotation logs/siem-forwarder in 121 d".
+std::string status_line(const status_view&, policy::instant now);
 
 }  // namespace service

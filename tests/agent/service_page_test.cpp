@@ -1,4 +1,4 @@
-#include "agent/service/status_page.hpp"
+#include "agent/service/pages.hpp"
 #include "tests/support/policy_world.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,4 +1,4 @@
-#include "agent/service/read_configuration.hpp"
+#include "agent/service/configuration.hpp"
 #include "policy/limits.hpp"
 
 #include <boost/test/unit_test.hpp>

@@ -1,6 +1,6 @@
 #include "agent/service/configuration.hpp"
 #include "agent/service/exposure_tasks.hpp"
-#include "agent/service/status_line.hpp"
+#include "agent/service/status_view.hpp"
 #include "tests/agent/service_support.hpp"
 
 #include <boost/asio/co_spawn.hpp>

@@ -1,4 +1,4 @@
-#include "agent/service/control_server.hpp"
+#include "agent/service/control.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>

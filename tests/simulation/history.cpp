@@ -2,8 +2,8 @@
 
 #include "agent/disk/state_database.hpp"
 #include "agent/io/log.hpp"
+#include "agent/service/configuration.hpp"
 #include "agent/service/daemon.hpp"
-#include "agent/service/read_configuration.hpp"
 #include "crypto/certificate.hpp"
 #include "crypto/key.hpp"
 #include "tests/simulation/machine.hpp"

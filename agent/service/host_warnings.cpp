@@ -1,15 +1,12 @@
-#include "agent/service/read_configuration.hpp"
+#include "agent/service/host_warnings.hpp"
 
 #include "agent/disk/files.hpp"
-#include "agent/io/descriptor.hpp"
 #include "agent/io/environment.hpp"
-#include "policy/limits.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sys/stat.h>
@@ -303,57 +300,7 @@ private:
     std::vector<config::diagnostic> warnings_;
 };
 
-config::outcome one_error(const std::string& file, const std::string& text, const config::environment& from)
-{
-    auto failed = config::parse("", file, from);  // what an empty file says of the state directory
-    failed.errors = {{.file = file, .text = text}};
-    return failed;
-}
-
-std::string reason(int error)
-{
-    return std::generic_category().message(error);
-}
-
 }  // namespace
-
-config::environment this_host()
-{
-    return {.hostname = io::short_hostname(), .variable = io::environment};
-}
-
-config::outcome read_configuration(const std::string& path, const config::environment& from)
-{
-    // without O_NONBLOCK a FIFO in the file's place would stop us for ever
-    const io::descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    if (!file)
-        return one_error(path, "the file cannot be opened: " + reason(errno) + "; check the path (--config)",
-                         from);
-
-    struct stat info {};
-    if (::fstat(file.get(), &info) != 0)
-        return one_error(path, "the file cannot be examined: " + reason(errno), from);
-    if (!S_ISREG(info.st_mode))
-        return one_error(path, "this is not a regular file; name the configuration file itself", from);
-
-    const auto text = io::read_bounded(file.get(), policy::limits::configuration_bytes);
-    if (!text) return one_error(path, "the file cannot be read: " + reason(errno), from);
-    if (text->size() > policy::limits::configuration_bytes)
-        return one_error(path,
-                         "the file is larger than " +
-                             std::to_string(policy::limits::configuration_bytes >> 20) + " MiB; split it",
-                         from);
-
-    auto result = config::parse(*text, path, from);
-    result.file_owner = info.st_uid;
-    if (info.st_mode & (S_IWGRP | S_IWOTH)) {
-        result.errors.insert(
-            result.errors.begin(),
-            {.file = path, .text = "its group or others may write this file; run: chmod go-w " + path});
-        result.state.reset();
-    }
-    return result;
-}
 
 std::vector<config::diagnostic> host_warnings(const config::outcome& read, const std::string& file)
 {

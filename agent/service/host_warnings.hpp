@@ -7,13 +7,6 @@
 
 namespace service {
 
-// The short host name and the environment of this process.
-config::environment this_host();
-
-// Reads the file, and refuses one that cannot be read, is no regular file, is larger than
-// limits::configuration_bytes, or that its group or others may write.
-config::outcome read_configuration(const std::string& path, const config::environment&);
-
 // What the configuration names and this host does not have: secrets, accounts, units and programs of hooks;
 // and outputs that the service's sandbox hides or makes read-only. Reads the disk alone: nothing is started
 // or contacted. Each stands where the file names it.
