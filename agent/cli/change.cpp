@@ -12,8 +12,6 @@
 #include "policy/plan.hpp"
 #include "policy/result.hpp"
 
-#include <boost/json.hpp>
-
 #include <csignal>
 #include <iostream>
 
@@ -23,41 +21,30 @@
 namespace cli {
 namespace {
 
-// The names as typed, after validation, and the verb's time limit (empty: the
-// default).
-policy::result<boost::json::object> arguments_of(const policy::desired_state& desired,
-                                                 const std::vector<std::string>& texts,
-                                                 const std::optional<std::string>& timeout)
-{
-    const auto names = parse_names(texts, desired);
-    if (!names) return names.error();
-    boost::json::array list;
-    for (const auto& name : *names)
-        list.emplace_back(name.text());
-    boost::json::object arguments{{"names", std::move(list)}};
-    if (!timeout) return arguments;
-    const auto duration = parse_duration("--timeout", *timeout);
-    if (!duration) return duration.error();
-    arguments["timeout"] = duration->count();
-    return arguments;
-}
+namespace verb = service::verb;
 
 enum class names { optional, required };
 
-// Passes the verb to the daemon, or runs it here.
-int perform_named(const globals& common, const std::string& command, const std::vector<std::string>& texts,
-                  const std::optional<std::string>& timeout, names wanted, boost::json::object arguments)
+// Passes the verb to the daemon, or runs it here. timeout: as typed; none for the default.
+template <class Request>
+int perform_named(const globals& common, Request request, const std::vector<std::string>& texts, names wanted,
+                  const std::optional<std::string>& timeout = std::nullopt,
+                  const std::string& command = Request::word)
 {
     const auto desired = load_configuration(common);
     if (!desired) return policy::exit_code::configuration;
     if (wanted == names::required)
         if (auto given = require_names(texts, command, *desired); !given)
             return report_failure(given.error());
-    auto named = arguments_of(*desired, texts, timeout);
+    auto named = parse_names(texts, *desired);
     if (!named) return report_failure(named.error());
-    for (auto& [key, value] : *named)
-        arguments[key] = value;
-    return perform(common, desired, command.substr(0, command.find(' ')), std::move(arguments));
+    request.names = std::move(*named);
+    if (timeout) {
+        const auto duration = parse_duration("--timeout", *timeout);
+        if (!duration) return report_failure(duration.error());
+        request.timeout = *duration;
+    }
+    return perform(common, desired, std::move(request));
 }
 
 // What exposure-agent-deploy.service does: users from the spool, actions from root's own configuration.
@@ -113,26 +100,27 @@ int reconcile(const globals& common, const reconcile_options& options)
         if (const auto change = owner_change_of(desired))
             accepted = confirmed(change->sentence() + ". Continue?", common.no_input);
     }
-    return perform_named(common, "reconcile", options.names, options.timeout, names::optional,
-                         {{"accept_loss", accepted}});
+    return perform_named(common, verb::reconcile{.accept_loss = accepted}, options.names, names::optional,
+                         options.timeout);
 }
 
 int rotate(const globals& common, const rotate_options& options)
 {
-    return perform_named(common, "rotate", options.names, options.timeout, names::required,
-                         {{"retire_now", options.retire_now}});
+    return perform_named(common, verb::rotate{.retire_now = options.retire_now}, options.names,
+                         names::required, options.timeout);
 }
 
 int rollback(const globals& common, const std::vector<std::string>& texts)
 {
-    return perform_named(common, "rollback", texts, std::nullopt, names::required, {});
+    return perform_named(common, verb::rollback{}, texts, names::required);
 }
 
 int deploy(const globals& common, const deploy_options& options)
 {
     if (options.spool) return drain(common, options);
-    return perform_named(common, options.force ? "deploy --force" : "deploy", options.names, std::nullopt,
-                         options.force ? names::required : names::optional, {{"force", options.force}});
+    return perform_named(common, verb::deploy{.force = options.force}, options.names,
+                         options.force ? names::required : names::optional, std::nullopt,
+                         options.force ? "deploy --force" : "deploy");
 }
 
 int notify(const globals& common, bool test)
@@ -141,7 +129,7 @@ int notify(const globals& common, bool test)
         return report_failure({.code = policy::errc::usage,
                                .context = "notify sends by itself when a person is needed; to try it, run: "
                                           "exposure-agent notify --test"});
-    return perform(common, "notify", {});
+    return perform(common, verb::notify{});
 }
 
 int takeover(const globals& common)
@@ -257,16 +245,16 @@ int import(const globals& common, const import_options& options)
     if (!desired) return policy::exit_code::configuration;
     const auto name = parse_names({options.name}, *desired);
     if (!name) return report_failure(name.error());
-    const auto key = read_key(common, options);
+    auto key = read_key(common, options);
     if (!key) return report_failure(key.error());
     const auto certificate = read_input(options.certificate);
     if (!certificate) return report_failure(certificate.error());
-    return perform(common, desired, "import",
-                   {{"names", boost::json::array{boost::json::string(options.name)}},
-                    {"key", key->view()},
-                    {"certificate", certificate->view()},
-                    {"remote_id", options.remote_id},
-                    {"retire", options.retire}});
+    verb::import request{.key = std::move(*key),
+                         .certificate = std::string(certificate->view()),
+                         .remote_id = options.remote_id,
+                         .retire = options.retire};
+    request.names = *name;
+    return perform(common, desired, std::move(request));
 }
 
 int decommission(const globals& common, const decommission_options& options)
@@ -284,7 +272,7 @@ int decommission(const globals& common, const decommission_options& options)
         if (!options.yes && !confirmed("Decommission this host?", common.no_input))
             return report_failure({.code = policy::errc::refused, .context = "nothing was changed"});
     }
-    return perform(common, desired, "decommission", {{"at_once", options.at_once}, {"undo", options.undo}});
+    return perform(common, desired, verb::decommission{.at_once = options.at_once, .undo = options.undo});
 }
 
 }  // namespace cli

@@ -17,6 +17,8 @@
 namespace cli {
 namespace {
 
+namespace verb = service::verb;
+
 constexpr std::size_t state_bytes = 16;
 constexpr std::size_t verifier_bytes = 32;  // gives 43 characters; RFC 7636 section 4.1 requires 43 to 128
 
@@ -62,8 +64,8 @@ int begin(const globals& common, const begun_login& begun)
 {
     auto quiet = common;
     quiet.json = false;
-    return perform(quiet, "login",
-                   {{"begin", true}, {"verifier", begun.verifier.view()}, {"state", begun.state}});
+    return perform(quiet,
+                   verb::login{.begin = true, .verifier = begun.verifier.clone(), .state = begun.state});
 }
 
 // Gets the redirect from the browser: through the loopback address, from a terminal, or from a pipe.
@@ -88,14 +90,14 @@ int login_with(const globals& common, policy::result<std::string> redirected, bo
     auto read = platform::parse_redirected(*redirected);
     crypto::wipe(*redirected);
     if (!read) return report_failure(read.error());
-    boost::json::object arguments{{"force", force}, {"code", read->code.view()}, {"state", read->state}};
+    verb::login request{.state = read->state, .code = read->code.clone(), .force = force};
     if (begun) {
         if (auto same = platform::check_state(*read, begun->state); !same)
             return report_failure(same.error());
-        arguments["state"] = begun->state;
-        arguments["verifier"] = begun->verifier.view();
+        request.state = begun->state;
+        request.verifier = begun->verifier.clone();
     }
-    return perform(common, "login", std::move(arguments));
+    return perform(common, std::move(request));
 }
 
 int login_in_a_browser(const globals& common, const policy::identity_settings& identity,
@@ -122,7 +124,7 @@ int login(const globals& common, const login_options& options)
     if (!options.refresh_token_file.empty()) {
         auto seed = read_seed(options.refresh_token_file);
         if (!seed) return report_failure(seed.error());
-        return perform(common, "login", {{"force", options.force}, {"refresh_token", seed->view()}});
+        return perform(common, verb::login{.refresh_token = std::move(*seed), .force = options.force});
     }
     if (options.code.empty()) return login_in_a_browser(common, desired->identity, options);
     return login_with(common, options.code == "-" ? read_line() : options.code, options.force, nullptr);
@@ -130,7 +132,7 @@ int login(const globals& common, const login_options& options)
 
 int logout(const globals& common)
 {
-    return perform(common, "logout", {});
+    return perform(common, verb::logout{});
 }
 
 int token(const globals& common)

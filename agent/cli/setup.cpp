@@ -8,7 +8,6 @@
 #include "agent/service/configuration.hpp"
 #include "agent/service/control.hpp"
 #include "agent/service/notifier.hpp"
-#include "agent/service/operations.hpp"
 #include "config/parse.hpp"
 #include "config/values.hpp"
 #include "policy/naming.hpp"
@@ -21,7 +20,6 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
@@ -36,6 +34,8 @@
 
 namespace cli {
 namespace {
+
+namespace verb = service::verb;
 
 constexpr auto daemon_patience = std::chrono::hours(24);  // the daemon's own limits end the work much earlier
 constexpr auto answer_time = std::chrono::seconds(2);     // for a daemon that has reached the time limit
@@ -94,17 +94,14 @@ struct waiting {
 };
 
 // What each of these users waits for, according to the daemon's records.
-void say_what_it_waits_for(const policy::desired_state& desired, const boost::json::object& arguments)
+void say_what_it_waits_for(const policy::desired_state& desired, const verb::of_users& asked)
 {
     disk::state_database kept{disk::paths(desired.state_dir)};
     const auto stored = kept.load();
     if (!stored) return;
-    const auto* names = arguments.if_contains("names");
-    const bool all = !names || !names->is_array() || names->as_array().empty();
     const auto now = std::chrono::floor<policy::duration>(std::chrono::system_clock::now());
     for (const auto& s : policy::statuses(desired, *stored, now)) {
-        const auto named = [&](const auto& name) { return name == boost::json::value(s.name.text()); };
-        if (!all && std::ranges::none_of(names->as_array(), named)) continue;
+        if (!asked.names.empty() && !asked.names.contains(s.name)) continue;
         const bool in_use = s.state == policy::user_state::valid || s.state == policy::user_state::removing;
         const auto& sentence = s.last_error.empty() && !in_use ? s.sentence : s.last_error;
         if (!sentence.empty())
@@ -113,22 +110,21 @@ void say_what_it_waits_for(const policy::desired_state& desired, const boost::js
 }
 
 io::awaitable<void> report_waits(waiting& w, const policy::desired_state& desired,
-                                 const boost::json::object& arguments)
+                                 const verb::of_users& asked)
 {
     for (auto pause = reconcile::first_wait_report; !w.over; pause = reconcile::wait_report_every) {
         w.timer.expires_after(pause);
         const auto [stopped] = co_await w.timer.async_wait(boost::asio::as_tuple(boost::asio::use_awaitable));
-        if (!stopped && !w.over) say_what_it_waits_for(desired, arguments);
+        if (!stopped && !w.over) say_what_it_waits_for(desired, asked);
     }
 }
 
 // The daemon's answer; none if no daemon runs here.
-policy::result<std::optional<boost::json::object>> ask_daemon(const policy::desired_state& desired,
-                                                              const std::string& verb,
-                                                              const boost::json::object& arguments,
-                                                              std::chrono::milliseconds timeout)
+policy::result<std::optional<service::verb_answer>> ask_daemon(const policy::desired_state& desired,
+                                                               const service::verb_request& request,
+                                                               std::chrono::milliseconds timeout)
 {
-    using answer = policy::result<std::optional<boost::json::object>>;
+    using answer = policy::result<std::optional<service::verb_answer>>;
     answer got = policy::failure{};
     boost::asio::io_context context{1};
     waiting w(context);
@@ -138,13 +134,13 @@ policy::result<std::optional<boost::json::object>> ask_daemon(const policy::desi
     boost::asio::co_spawn(
         context,
         [&]() -> io::awaitable<void> {
-            got = co_await service::ask_daemon(disk::paths(desired.state_dir), verb, arguments, timeout);
+            got = co_await service::ask_daemon(disk::paths(desired.state_dir), request, timeout);
             w.over = true;
             w.timer.cancel();
         },
         rethrow);
-    if (verb != "login" && verb != "logout")
-        boost::asio::co_spawn(context, report_waits(w, desired, arguments), rethrow);
+    if (const auto* asked = service::users_of(request))
+        boost::asio::co_spawn(context, report_waits(w, desired, *asked), rethrow);
     context.run();
     return got;
 }
@@ -256,14 +252,6 @@ void progress::finish()
     if (shown_) std::cerr << "\r\033[K" << std::flush;
 }
 
-// `--timeout`: the limit for all of a verb, including its hooks.
-std::optional<std::chrono::seconds> timeout_of(const boost::json::object& arguments)
-{
-    const auto* given = arguments.if_contains("timeout");
-    if (!given || !given->is_int64()) return std::nullopt;
-    return std::chrono::seconds(given->as_int64());
-}
-
 // Sends the notifications that a one-shot pass calls for.
 io::awaitable<void> notify(service::application& app)
 {
@@ -276,13 +264,13 @@ io::awaitable<void> notify(service::application& app)
 
 // The daemon's answer; none if no daemon runs, and `take` has locked the state directory for this process.
 // A daemon holds the lock before it listens and after it stops listening, so this waits for a moment.
-policy::result<std::optional<boost::json::object>> ask_or_take(
-    const policy::desired_state& desired, const std::string& verb, const boost::json::object& arguments,
+policy::result<std::optional<service::verb_answer>> ask_or_take(
+    const policy::desired_state& desired, const service::verb_request& request,
     std::chrono::milliseconds timeout, const std::function<policy::result<void>()>& take)
 {
     const auto until = std::chrono::steady_clock::now() + std::min(timeout, between_lock_and_socket);
     for (;;) {
-        auto answer = ask_daemon(desired, verb, arguments, timeout);
+        auto answer = ask_daemon(desired, request, timeout);
         if (!answer || *answer) return answer;
         auto taken = take();
         if (taken) return answer;
@@ -293,22 +281,21 @@ policy::result<std::optional<boost::json::object>> ask_or_take(
     }
 }
 
-int run_here(const globals& common, service::application& app, const std::string& verb,
-             boost::json::object arguments)
+int run_here(const globals& common, service::application& app, service::verb_request request)
 {
-    progress bar(app.desired(), !common.json && verb != "login" && verb != "logout" && verb != "notify");
-    boost::json::object answer;
-    app.run([](service::application& a, progress& shown, std::string what, boost::json::object args,
-               boost::json::object& into) -> io::awaitable<void> {
+    progress bar(app.desired(), !common.json && service::users_of(request));
+    service::verb_answer answer;
+    app.run([](service::application& a, progress& shown, service::verb_request what,
+               service::verb_answer& into) -> io::awaitable<void> {
         if (auto loaded = co_await a.world().load(); !loaded) {
             into = service::answer_of(loaded.error());
             co_return;
         }
         service::operations operations(a, shown.listener());
-        const bool tells = what == "reconcile";
-        into = co_await operations.perform(std::move(what), std::move(args));
+        const bool tells = std::holds_alternative<verb::reconcile>(what);
+        into = co_await operations.perform(std::move(what));
         if (tells) co_await notify(a);
-    }(app, bar, verb, std::move(arguments), answer));
+    }(app, bar, std::move(request), answer));
     bar.finish();
     return show_answer(common, answer);
 }
@@ -394,35 +381,36 @@ int report_failure(const policy::failure& failed)
     return policy::exit_code::of(failed.code);
 }
 
-int show_answer(const globals& common, const boost::json::object& answer)
+int show_answer(const globals& common, const service::verb_answer& answer)
 {
-    const int code = static_cast<int>(answer.at("exit").as_int64());
     if (common.json) {
-        print_json(answer);
-        return code;
+        print_json(service::to_json(answer));
+        return answer.exit;
     }
-    auto& out = code == policy::exit_code::done ? std::cout : std::cerr;
-    for (const auto& message : answer.at("messages").as_array())
-        out << io::printable(std::string_view(message.as_string())) << "\n";
-    return code;
+    auto& out = answer.exit == policy::exit_code::done ? std::cout : std::cerr;
+    for (const auto& message : answer.messages)
+        out << io::printable(message) << "\n";
+    return answer.exit;
 }
 
-int perform(const globals& common, const std::string& verb, boost::json::object arguments)
+int perform(const globals& common, service::verb_request request)
 {
     const auto desired = load_configuration(common);
     if (!desired) return policy::exit_code::configuration;
-    return perform(common, desired, verb, std::move(arguments));
+    return perform(common, desired, std::move(request));
 }
 
 int perform(const globals& common, std::shared_ptr<const policy::desired_state> desired,
-            const std::string& verb, boost::json::object arguments)
+            service::verb_request request)
 {
     const auto caller = io::calling_account();
-    if (caller.person)
-        arguments["by"] = caller.name;
-    else
-        arguments["scheduled"] = true;
-    const auto timeout = timeout_of(arguments);
+    const auto called = [&](verb::asked& by_whom) {
+        by_whom.scheduled = !caller.person;
+        if (caller.person) by_whom.by = caller.name;
+    };
+    std::visit(called, request);
+    const auto* asked = service::users_of(request);
+    const auto timeout = asked ? asked->timeout : std::nullopt;
     std::optional<service::application> app;
     const auto take = [&] {
         if (!app)
@@ -431,9 +419,9 @@ int perform(const globals& common, std::shared_ptr<const policy::desired_state> 
         return app->take_state_directory();
     };
     const auto answer =
-        ask_or_take(*desired, verb, arguments, timeout ? *timeout + answer_time : daemon_patience, take);
+        ask_or_take(*desired, request, timeout ? *timeout + answer_time : daemon_patience, take);
     if (!answer) return report_failure(answer.error());
-    return *answer ? show_answer(common, **answer) : run_here(common, *app, verb, std::move(arguments));
+    return *answer ? show_answer(common, **answer) : run_here(common, *app, std::move(request));
 }
 
 std::optional<policy::owner_change> owner_change_of(std::shared_ptr<const policy::desired_state> desired)
@@ -446,7 +434,7 @@ std::optional<policy::owner_change> owner_change_of(std::shared_ptr<const policy
 
 bool daemon_runs(const policy::desired_state& desired)
 {
-    const auto answer = ask_daemon(desired, "ping", {}, daemon_greeting);
+    const auto answer = ask_daemon(desired, verb::ping{}, daemon_greeting);
     return answer && answer->has_value();
 }
 
@@ -465,7 +453,7 @@ int look(std::shared_ptr<const policy::desired_state> desired,
         if (!app) app.emplace(desired);
         return app->take_state_directory();
     };
-    const auto daemon = ask_or_take(*desired, "ping", {}, daemon_greeting, take);
+    const auto daemon = ask_or_take(*desired, verb::ping{}, daemon_greeting, take);
     if (!daemon) return report_failure(daemon.error());
     service::application_options borrowing{
         .borrowed_tokens = [](service::application& a) -> std::unique_ptr<platform::access_tokens> {

@@ -1,14 +1,12 @@
 #pragma once
 
 #include "agent/cli/verbs.hpp"
-#include "agent/service/application.hpp"
+#include "agent/service/operations.hpp"
 #include "config/parse.hpp"
 #include "policy/desired.hpp"
 #include "policy/naming.hpp"
 #include "policy/result.hpp"
 #include "policy/status.hpp"
-
-#include <boost/json/object.hpp>
 
 #include <functional>
 #include <memory>
@@ -43,9 +41,8 @@ int report_failure(const policy::failure&);
 
 // Runs a verb that changes something: in the daemon if one runs here, else in this process under
 // the lock. Prints the outcome and returns its exit code.
-int perform(const globals&, const std::string& verb, boost::json::object arguments);
-int perform(const globals&, std::shared_ptr<const policy::desired_state>, const std::string& verb,
-            boost::json::object arguments);
+int perform(const globals&, service::verb_request);
+int perform(const globals&, std::shared_ptr<const policy::desired_state>, service::verb_request);
 
 // What a change of `owner` would do, according to the state on this host: no network, no lock.
 std::optional<policy::owner_change> owner_change_of(std::shared_ptr<const policy::desired_state>);
@@ -53,8 +50,8 @@ std::optional<policy::owner_change> owner_change_of(std::shared_ptr<const policy
 // Whether a daemon holds the state directory.
 bool daemon_runs(const policy::desired_state&);
 
-// Prints an operation's answer, as JSON or as messages; returns its exit code.
-int show_answer(const globals&, const boost::json::object& answer);
+// Prints a verb's answer, as JSON or as messages; returns its exit code.
+int show_answer(const globals&, const service::verb_answer&);
 
 // Runs `work` in a read-only application. Bearer tokens come from the daemon if one runs;
 // otherwise the state directory is locked, because a refresh may be due.

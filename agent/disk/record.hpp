@@ -1,13 +1,16 @@
 #pragma once
 
+#include "crypto/secret.hpp"
 #include "policy/dates.hpp"
 #include "policy/desired.hpp"
+#include "policy/naming.hpp"
 #include "policy/result.hpp"
 
 #include <boost/describe.hpp>
 #include <boost/json.hpp>
 #include <boost/mp11.hpp>
 
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <map>
@@ -19,9 +22,9 @@
 #include <variant>
 #include <vector>
 
-// Internal to this directory: described structs (Boost.Describe) as JSON text and back. Exactly
-// the described members are stored; empty and false ones are omitted, and a missing one keeps
-// its default. Times are Unix seconds, enumerators their names.
+// Described structs (Boost.Describe) as JSON and back: stored records, and the messages of the control
+// socket. Exactly the described members are written; a missing one keeps its default. Times are Unix seconds,
+// enumerators their names.
 
 namespace disk::record {
 
@@ -38,13 +41,23 @@ template <described T>
 using members_of =
     boost::describe::describe_members<T, boost::describe::mod_public | boost::describe::mod_inherited>;
 
+// What is empty or false: left out of a stored record, shown in an answer. An optional that is none never is.
+enum class defaults { left_out, written };
+
 class writer {
 public:
-    explicit writer(boost::json::storage_ptr storage) : storage_(std::move(storage)) {}
+    explicit writer(boost::json::storage_ptr storage, defaults which = defaults::left_out)
+        : storage_(std::move(storage)), defaults_(which)
+    {
+    }
 
     boost::json::value encode(const std::string& v) const
     {
         return boost::json::value(std::string_view(v), storage_);
+    }
+    boost::json::value encode(const crypto::secret& v) const
+    {
+        return boost::json::value(v.view(), storage_);
     }
     boost::json::value encode(bool v) const { return boost::json::value(v, storage_); }
     boost::json::value encode(const number auto& v) const { return boost::json::value(v, storage_); }
@@ -76,6 +89,14 @@ public:
     {
         return encode(std::vector<T>(v.begin(), v.end()));
     }
+    // EXPOSURE/USER each
+    boost::json::value encode(const std::set<policy::user_name>& v) const
+    {
+        boost::json::array all(storage_);
+        for (const auto& name : v)
+            all.push_back(encode(name.text()));
+        return all;
+    }
     boost::json::value encode(const std::map<std::string, std::string>& v) const
     {
         boost::json::object object(storage_);
@@ -94,7 +115,8 @@ public:
         boost::json::object object(storage_);
         boost::mp11::mp_for_each<members_of<T>>([&](auto member) {
             const auto& held = v.*member.pointer;
-            const bool left_out = is_default(held) && is_default(fresh.*member.pointer);
+            const bool left_out = is_none(held) || (defaults_ == defaults::left_out && is_default(held) &&
+                                                    is_default(fresh.*member.pointer));
             if (!left_out) object.emplace(member.name, encode(held));
         });
         return object;
@@ -103,11 +125,6 @@ public:
 private:
     static bool is_default(const std::string& v) { return v.empty(); }
     static bool is_default(bool v) { return !v; }
-    template <class T>
-    static bool is_default(const std::optional<T>& v)
-    {
-        return !v;
-    }
     template <class T>
     static bool is_default(const std::vector<T>& v)
     {
@@ -118,8 +135,19 @@ private:
     {
         return false;
     }
+    template <class T>
+    static bool is_none(const std::optional<T>& v)
+    {
+        return !v;
+    }
+    template <class T>
+    static bool is_none(const T&)
+    {
+        return false;
+    }
 
     boost::json::storage_ptr storage_;
+    defaults defaults_;
 };
 
 // The first member that does not fit is recorded in `wrong`; reading stops there.
@@ -131,6 +159,12 @@ public:
     {
         const auto* text = from.if_string();
         if (text) to.assign(text->data(), text->size());
+        return text;
+    }
+    bool decode(const boost::json::value& from, crypto::secret& to) const
+    {
+        const auto* text = from.if_string();
+        if (text) to = crypto::secret(std::string_view(*text));
         return text;
     }
     bool decode(const boost::json::value& from, bool& to) const
@@ -195,6 +229,18 @@ public:
         const bool fits = decode(from, all);
         to = std::set<T>(all.begin(), all.end());
         return fits;
+    }
+    bool decode(const boost::json::value& from, std::set<policy::user_name>& to)
+    {
+        const auto* all = from.if_array();
+        if (!all) return false;
+        for (const auto& one : *all) {
+            std::string text;
+            if (!decode(one, text)) return false;
+            const auto slash = std::min(text.find('/'), text.size());
+            to.insert({text.substr(0, slash), text.substr(std::min(slash + 1, text.size()))});
+        }
+        return true;
     }
     bool decode(const boost::json::value& from, std::map<std::string, std::string>& to) const
     {

@@ -63,15 +63,6 @@ io::awaitable<void> forget_backoffs(world& w, const world::hold& held, std::set<
     (void)co_await w.record(held, *named, std::move(now));
 }
 
-std::set<std::string> exposures_of(const world& w, const std::set<policy::user_name>& only)
-{
-    if (only.empty()) return all_exposures(w);
-    std::set<std::string> names;
-    for (const auto& name : only)
-        names.insert(name.exposure);
-    return names;
-}
-
 bool is_waiting_by_choice(policy::reason why)
 {
     return why == policy::reason::healthy || why == policy::reason::not_in_file ||
@@ -216,6 +207,15 @@ std::set<std::string> all_exposures(const world& w)
     for (const auto& exposure : w.desired().exposures)
         names.insert(exposure.name);
     for (const auto& [name, user] : w.stored().users)
+        names.insert(name.exposure);
+    return names;
+}
+
+std::set<std::string> exposures_of(const world& w, const std::set<policy::user_name>& only)
+{
+    if (only.empty()) return all_exposures(w);
+    std::set<std::string> names;
+    for (const auto& name : only)
         names.insert(name.exposure);
     return names;
 }

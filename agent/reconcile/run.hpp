@@ -66,6 +66,9 @@ policy::result<void> check_names(const world&, const std::set<policy::user_name>
 // Every exposure of the file, and those that only the private store still knows users of.
 std::set<std::string> all_exposures(const world&);
 
+// Of these users; empty: all of them.
+std::set<std::string> exposures_of(const world&, const std::set<policy::user_name>&);
+
 // What `reconcile` would do and why.
 struct preview {
     std::vector<policy::decision> changes;  // one a user and step, exposures first

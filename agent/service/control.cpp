@@ -1,8 +1,7 @@
 #include "agent/service/control.hpp"
 
+#include "agent/disk/record.hpp"
 #include "agent/platform/json.hpp"
-#include "agent/service/operations.hpp"
-#include "agent/service/web_server.hpp"
 #include "policy/limits.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -13,80 +12,127 @@
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/json.hpp>
+#include <boost/mp11.hpp>
 
-#include <algorithm>
-#include <array>
 #include <memory>
 
 namespace service {
 
+// The access token that is asked for, and the answer that has one: no verb, every command may need it.
+struct token_request {
+    static constexpr const char* word = "access-token";
+    std::optional<crypto::secret> refused;
+};
+BOOST_DESCRIBE_STRUCT(token_request, (), (refused))
+
+struct token_answer {
+    crypto::secret access_token;
+};
+BOOST_DESCRIBE_STRUCT(token_answer, (), (access_token))
+
 namespace {
 
 namespace json = boost::json;
+using disk::record::defaults;
+using disk::record::reader;
+using disk::record::writer;
 
 constexpr std::string_view prefix = "/v1/";
-constexpr std::string_view access_token = "access-token";
-constexpr std::string_view ping = "ping";
-constexpr std::array<std::string_view, 9> verbs = {"reconcile", "rotate", "rollback", "deploy",      "login",
-                                                   "logout",    "notify", "import",   "decommission"};
 
-web_answer in_json(unsigned status, const json::object& body)
+// Secrets pass through here: the memory wipes itself.
+json::storage_ptr wiping_memory()
 {
-    return {.status = status, .body = json::serialize(body)};
+    return json::make_shared_resource<platform::wiping_storage>();
 }
 
-web_answer wrong(unsigned status, std::string what)
+template <class T>
+std::string written(const T& value, defaults which)
 {
-    return in_json(status, answer_of({.code = policy::errc::usage, .context = std::move(what)}));
+    return json::serialize(writer(wiping_memory(), which).encode(value));
 }
 
-bool are_names(const json::value& value)
+policy::failure wrong_usage(std::string what)
 {
-    return value.is_array() &&
-           std::ranges::all_of(value.as_array(), [](const auto& v) { return v.is_string(); });
+    return {.code = policy::errc::usage, .context = std::move(what), .kind = policy::retry::never};
 }
 
-// The arguments in memory that wipes itself: a login's hold a secret. None: no JSON object, or odd names.
-std::optional<json::object> read_arguments(std::string body, json::storage_ptr memory)
+policy::result<json::value> parsed(std::string body)
 {
     boost::system::error_code error;
-    auto value = json::parse(body.empty() ? "{}" : body, error, std::move(memory));
+    auto value = json::parse(body.empty() ? "{}" : body, error, wiping_memory());
     crypto::wipe(body);
-    if (error || !value.is_object()) return std::nullopt;
-    if (const auto* names = value.as_object().if_contains("names"); names && !are_names(*names))
-        return std::nullopt;
-    return std::move(value.as_object());
+    if (error || !value.is_object()) return wrong_usage("the arguments must be a JSON object");
+    return value;
 }
 
-io::awaitable<web_answer> give_token(std::shared_ptr<const control_points> points, json::object arguments)
+template <class Request>
+policy::result<Request> read_request(std::string body)
 {
-    std::optional<crypto::secret> refused;
-    if (const auto* given = arguments.if_contains("refused"); given && given->is_string())
-        refused.emplace(std::string_view(given->as_string()));
-    const auto token = co_await points->access_token(std::move(refused));
+    const auto arguments = parsed(std::move(body));
+    if (!arguments) return arguments.error();
+    Request request;
+    reader from;
+    if (!from.decode(*arguments, request)) return wrong_usage("wrong argument: " + from.wrong());
+    return request;
+}
+
+// None: there is no such verb.
+std::optional<policy::result<verb_request>> read_verb(std::string_view word, std::string body)
+{
+    std::optional<policy::result<verb_request>> found;
+    boost::mp11::mp_for_each<boost::mp11::mp_transform<boost::mp11::mp_identity, verb_request>>(
+        [&](auto each) {
+            using request_type = typename decltype(each)::type;
+            if (word != request_type::word) return;
+            auto read = read_request<request_type>(std::move(body));
+            if (read)
+                found.emplace(verb_request(std::move(*read)));
+            else
+                found.emplace(read.error());
+        });
+    return found;
+}
+
+// ---- the daemon's side
+
+web_answer in_json(unsigned status, const verb_answer& answer)
+{
+    return {.status = status, .body = json::serialize(to_json(answer))};
+}
+
+web_answer refusal(unsigned status, std::string what)
+{
+    return in_json(status, answer_of(wrong_usage(std::move(what))));
+}
+
+io::awaitable<web_answer> give_token(std::shared_ptr<const control_points> points, token_request request)
+{
+    const auto token = co_await points->access_token(std::move(request.refused));
     if (!token) {
         auto answer = answer_of(token.error());
-        answer["code"] = policy::word_of(token.error().code);
+        answer.code = token.error().code;
         co_return in_json(200, answer);
     }
-    json::object answer(json::make_shared_resource<platform::wiping_storage>());
-    answer["access_token"] = json::string_view(token->view());
-    co_return in_json(200, answer);
+    const token_answer answer{token->clone()};
+    co_return web_answer{.body = written(answer, defaults::written)};
 }
 
 io::awaitable<web_answer> answer_control(std::shared_ptr<const control_points> points, web_request request)
 {
     if (!request.target.starts_with(prefix)) co_return co_await points->show(std::move(request));
-    if (request.method != "POST") co_return wrong(405, "only POST is answered here");
-    const std::string verb = request.target.substr(prefix.size());
-    if (verb != access_token && verb != ping && std::ranges::find(verbs, verb) == verbs.end())
-        co_return wrong(404, "there is no operation " + verb);
-    auto arguments =
-        read_arguments(std::move(request.body), json::make_shared_resource<platform::wiping_storage>());
-    if (!arguments) co_return wrong(400, "the arguments must be a JSON object, names a list of texts");
-    if (verb == ping) co_return in_json(200, {{"exit", 0}, {"messages", json::array()}});
-    if (verb == access_token) co_return co_await give_token(std::move(points), std::move(*arguments));
-    co_return in_json(200, co_await points->perform(verb, std::move(*arguments), std::move(request.is_gone)));
+    if (request.method != "POST") co_return refusal(405, "only POST is answered here");
+    const std::string word = request.target.substr(prefix.size());
+    if (word == token_request::word) {
+        auto asked = read_request<token_request>(std::move(request.body));
+        if (!asked) co_return refusal(400, asked.error().context);
+        co_return co_await give_token(std::move(points), std::move(*asked));
+    }
+    auto asked = read_verb(word, std::move(request.body));
+    if (!asked) co_return refusal(404, "there is no operation " + word);
+    if (!*asked) co_return refusal(400, asked->error().context);
+    if (std::holds_alternative<verb::ping>(**asked)) co_return in_json(200, verb_answer());
+    auto answer = co_await points->perform(std::move(**asked), std::move(request.is_gone));
+    co_return in_json(200, answer);
 }
 
 }  // namespace
@@ -98,12 +144,18 @@ web_handler control_handler(control_points points)
     };
 }
 
+json::object to_json(const verb_answer& answer)
+{
+    return writer(json::storage_ptr(), defaults::written).encode(answer).as_object();
+}
+
+// ---- the client's side
+
 namespace {
 
 namespace asio = boost::asio;
 namespace beast = boost::beast;
 namespace http = beast::http;
-namespace json = boost::json;
 
 using stream = beast::basic_stream<asio::local::stream_protocol>;
 using boost::system::error_code;
@@ -168,65 +220,80 @@ policy::failure unreadable()
         .context = "the running daemon's answer cannot be read: it may be of another version, restart it"};
 }
 
-// The failure that the daemon's answer tells of.
-policy::failure told(const json::object& answer)
+// The answer, or what is said instead of one.
+template <class Answer>
+policy::result<Answer> read_answer(const json::value& from)
 {
-    policy::failure failed{.code = policy::errc::unavailable, .context = "the running daemon gave no reason"};
-    if (const auto* code = answer.if_contains("code"); code && code->is_string())
-        for (int c = 0; c <= static_cast<int>(policy::errc::internal); ++c)
-            if (code->as_string() == policy::word_of(static_cast<policy::errc>(c)))
-                failed.code = static_cast<policy::errc>(c);
-    if (const auto* messages = answer.if_contains("messages"); messages && messages->is_array() &&
-                                                               !messages->as_array().empty() &&
-                                                               messages->as_array().front().is_string())
-        failed.context = std::string(messages->as_array().front().as_string());
-    return failed;
+    Answer answer;
+    reader read;
+    if (!read.decode(from, answer)) return unreadable();
+    return answer;
+}
+
+// JSON that has this member; the text is wiped.
+policy::result<json::value> parsed_answer(std::string& text)
+{
+    error_code error;
+    auto value = json::parse(text, error, wiping_memory());
+    crypto::wipe(text);
+    if (error || !value.is_object()) return unreadable();
+    return value;
+}
+
+policy::failure failure_in(const verb_answer& answer)
+{
+    return {
+        .code = answer.code.value_or(policy::errc::unavailable),
+        .context = answer.messages.empty() ? "the running daemon gave no reason" : answer.messages.front()};
 }
 
 }  // namespace
 
-io::task<std::optional<json::object>> ask_daemon(disk::paths where, std::string verb, json::object arguments,
-                                                 std::chrono::milliseconds timeout)
+io::task<std::optional<verb_answer>> ask_daemon(disk::paths where, const verb_request& request,
+                                                std::chrono::milliseconds timeout)
 {
-    using answer = std::optional<json::object>;
-    crypto::secret body(json::serialize(arguments));
-    auto response = co_await post(std::move(where), "/v1/" + verb, std::move(body), timeout);
+    using answer = std::optional<verb_answer>;
+    const auto target = [](const auto& asked) { return std::string(prefix) + asked.word; };
+    const auto body = [](const auto& asked) { return crypto::secret(written(asked, defaults::left_out)); };
+    auto path = std::visit(target, request);
+    auto arguments = std::visit(body, request);
+    auto response = co_await post(std::move(where), std::move(path), std::move(arguments), timeout);
     if (!response) co_return response.error();
     if (!*response) co_return answer();
-    error_code error;
-    auto value = json::parse(**response, error);
-    if (error || !value.is_object() || !value.as_object().contains("exit")) co_return unreadable();
-    co_return answer(std::move(value.as_object()));
+    const auto value = parsed_answer(**response);
+    if (!value) co_return value.error();
+    if (!value->as_object().contains("exit")) co_return unreadable();
+    auto read = read_answer<verb_answer>(*value);
+    if (!read) co_return read.error();
+    co_return answer(std::move(*read));
 }
 
 io::task<crypto::secret> daemon_tokens::current()
 {
-    return ask(crypto::secret("{}"));
+    return ask(std::nullopt);
 }
 
 io::task<crypto::secret> daemon_tokens::after_refusal(crypto::secret refused)
 {
-    platform::wiping_storage memory;
-    json::object body(json::storage_ptr{&memory});
-    body["refused"] = json::string_view(refused.view());
-    return ask(crypto::secret(json::serialize(body)));
+    return ask(std::move(refused));
 }
 
-io::task<crypto::secret> daemon_tokens::ask(crypto::secret body)
+io::task<crypto::secret> daemon_tokens::ask(std::optional<crypto::secret> refused)
 {
-    auto response = co_await post(paths_, "/v1/access-token", std::move(body), token_patience);
+    const token_request request{std::move(refused)};
+    crypto::secret body(written(request, defaults::left_out));
+    auto response =
+        co_await post(paths_, std::string(prefix) + request.word, std::move(body), token_patience);
     if (!response) co_return response.error();
     if (!*response)
         co_return policy::failure{.code = policy::errc::busy,
                                   .context = "the daemon that had the access token has ended; try again"};
-    platform::wiping_storage memory;
-    error_code error;
-    const auto value = json::parse(**response, error, json::storage_ptr{&memory});
-    crypto::wipe(**response);
-    if (error || !value.is_object()) co_return unreadable();
-    const auto* token = value.as_object().if_contains("access_token");
-    if (!token || !token->is_string()) co_return told(value.as_object());
-    co_return crypto::secret(std::string_view(token->as_string()));
+    const auto value = parsed_answer(**response);
+    if (!value) co_return value.error();
+    auto given = read_answer<token_answer>(*value);
+    if (given && !given->access_token.empty()) co_return std::move(given->access_token);
+    const auto said = read_answer<verb_answer>(*value);
+    co_return said ? failure_in(*said) : said.error();
 }
 
 }  // namespace service

@@ -17,7 +17,6 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <boost/json.hpp>
 
 #include <algorithm>
 #include <csignal>
@@ -61,8 +60,7 @@ private:
     void wake_all();
     void show_status();
 
-    io::awaitable<boost::json::object> perform(std::string verb, boost::json::object arguments,
-                                               std::function<bool()> is_gone);
+    io::awaitable<verb_answer> perform(verb_request, std::function<bool()> is_gone);
     io::task<void> follow_edits();
     io::awaitable<std::shared_ptr<void>> take_credentials();
     io::task<crypto::secret> access_token(std::optional<crypto::secret> refused);
@@ -220,8 +218,8 @@ void daemon::open_control()
 {
     control_points points{
         .perform =
-            [this](std::string verb, boost::json::object arguments, std::function<bool()> is_gone) {
-                return perform(std::move(verb), std::move(arguments), std::move(is_gone));
+            [this](verb_request request, std::function<bool()> is_gone) {
+                return perform(std::move(request), std::move(is_gone));
             },
         .access_token =
             [this](std::optional<crypto::secret> refused) { return access_token(std::move(refused)); },
@@ -288,8 +286,7 @@ private:
     std::size_t& number_;
 };
 
-io::awaitable<boost::json::object> daemon::perform(std::string verb, boost::json::object arguments,
-                                                   std::function<bool()> is_gone)
+io::awaitable<verb_answer> daemon::perform(verb_request request, std::function<bool()> is_gone)
 {
     if (verbs_ >= verbs_at_once)
         co_return answer_of(policy::failure{.code = policy::errc::busy,
@@ -297,8 +294,8 @@ io::awaitable<boost::json::object> daemon::perform(std::string verb, boost::json
                                                        " commands already; try again later"});
     const counted_verb here(verbs_);
     if (auto followed = co_await follow_edits(); !followed) co_return answer_of(followed.error());
-    const auto exposures = exposures_of(app_.world(), verb, arguments);
-    auto answer = co_await operations_.perform(verb, std::move(arguments), std::move(is_gone));
+    const auto exposures = exposures_of(app_.world(), request);
+    auto answer = co_await operations_.perform(std::move(request), std::move(is_gone));
     co_await login_.look();
     login_.wake();
     if (!exposures.empty()) tasks_.wake(exposures);

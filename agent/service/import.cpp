@@ -36,10 +36,9 @@ struct pair {
     crypto::certificate_chain chain;
 };
 
-policy::result<pair> read_pair(const policy::user_name& name, const import_request& asked,
-                               policy::instant now)
+policy::result<pair> read_pair(const policy::user_name& name, const verb::import& asked, policy::instant now)
 {
-    auto key = crypto::private_key::from_pem(asked.key_pem.view());
+    auto key = crypto::private_key::from_pem(asked.key.view());
     if (!key) return policy::with_context(name.text(), key.error());
     auto read = crypto::read_chain(asked.certificate);
     if (!read) return policy::with_context(name.text(), read.error());
@@ -240,9 +239,10 @@ std::map<std::string, std::string> files_in(const std::string& directory)
 }  // namespace
 
 io::task<std::vector<std::string>> import_pair(application& app, const reconcile::world::hold& held,
-                                               policy::user_name name, import_request asked,
-                                               policy::origin from)
+                                               verb::import asked)
 {
+    const auto name = *asked.names.begin();
+    const auto from = asked.from();
     auto& world = app.world();
     const auto* configured = world.wanted(name);
     if (!configured)

@@ -14,9 +14,8 @@
 #include "policy/plan.hpp"
 #include "policy/result.hpp"
 
-#include <boost/json.hpp>
-
 #include <algorithm>
+#include <concepts>
 #include <map>
 
 namespace service {
@@ -24,37 +23,9 @@ namespace {
 
 constexpr const char* no_hooks_pending = "No hooks are pending.";
 
-using boost::json::array;
-using boost::json::object;
-
-std::set<policy::user_name> names_of(const object& arguments)
+verb_answer done(std::string message)
 {
-    std::set<policy::user_name> names;
-    const auto* given = arguments.if_contains("names");
-    if (!given || !given->is_array()) return names;
-    for (const auto& text : given->as_array()) {
-        const std::string name(text.as_string());
-        const auto slash = name.find('/');
-        names.insert({name.substr(0, slash), slash == std::string::npos ? "" : name.substr(slash + 1)});
-    }
-    return names;
-}
-
-bool flag(const object& arguments, std::string_view key)
-{
-    const auto* given = arguments.if_contains(key);
-    return given && given->is_bool() && given->as_bool();
-}
-
-std::string text(const object& arguments, std::string_view key)
-{
-    const auto* given = arguments.if_contains(key);
-    return given && given->is_string() ? std::string(given->as_string()) : "";
-}
-
-object done(std::string message)
-{
-    return {{"exit", 0}, {"messages", array{boost::json::string(message)}}};
+    return {.messages = {std::move(message)}};
 }
 
 // "2 of 2 users up to date, 1 being removed"
@@ -67,29 +38,24 @@ std::string up_to_date(const std::vector<reconcile::user_report>& users)
            (removing == 0 ? "" : ", " + std::to_string(removing) + " being removed");
 }
 
-object answer_of(const reconcile::report& report)
+verb_answer answer_of(const reconcile::report& report)
 {
-    array messages;
-    array users;
+    verb_answer answer{.schema = "exposure-agent.reconcile/v1", .exit = reconcile::exit_code(report)};
+    auto& messages = answer.messages;
+    auto& users = answer.users.emplace();
     for (const auto& [name, failed] : report.exposures)
-        messages.emplace_back(failed.context);
+        messages.push_back(failed.context);
     for (const auto& [name, sentence] : report.incidents)
-        messages.emplace_back(policy::about("exposure " + name, sentence));
+        messages.push_back(policy::about("exposure " + name, sentence));
     for (const auto& user : report.users) {
-        users.push_back(object{{"exposure", user.name.exposure},
-                               {"name", user.name.user},
-                               {"converged", user.converged},
-                               {"sentence", user.sentence}});
+        users.push_back({user.name.exposure, user.name.user, user.converged, user.sentence});
         if (!user.converged && !report.exposures.contains(user.name.exposure))
-            messages.emplace_back(policy::about(user.name, user.sentence));
+            messages.push_back(policy::about(user.name, user.sentence));
     }
     for (const auto& [name, failed] : report.credentials)
-        messages.emplace_back(policy::about("credential " + name, failed.context));
-    if (messages.empty()) messages.emplace_back(up_to_date(report.users));
-    return {{"schema", "exposure-agent.reconcile/v1"},
-            {"exit", reconcile::exit_code(report)},
-            {"users", std::move(users)},
-            {"messages", std::move(messages)}};
+        messages.push_back(policy::about("credential " + name, failed.context));
+    if (messages.empty()) messages.push_back(up_to_date(report.users));
+    return answer;
 }
 
 std::map<policy::user_name, std::string> generations_in_use(const policy::stored_state& stored,
@@ -141,62 +107,69 @@ platform::oauth_tokens::turn_begins begins(operations::caller_gone gone)
     };
 }
 
-// Who called the verb: a person, or a timer's unit.
-policy::origin caller_of(const object& arguments)
-{
-    if (flag(arguments, "scheduled")) return policy::by_schedule;
-    return {.actor = policy::actor::person, .by = text(arguments, "by")};
-}
-
 }  // namespace
 
-io::awaitable<object> operations::perform(std::string verb, object arguments, caller_gone gone)
+policy::origin verb::asked::from() const
 {
-    if (is_gone(gone)) co_return service::answer_of(not_begun());
-    const bool changes_a_user =
-        verb == "rotate" || verb == "rollback" || verb == "deploy" || verb == "import";
-    if (changes_a_user && app_.world().stored().leaving)
-        co_return service::answer_of(
+    if (scheduled) return policy::by_schedule;
+    return {.actor = policy::actor::person, .by = by};
+}
+
+const verb::of_users* users_of(const verb_request& request)
+{
+    const auto users = [](const auto& asked) -> const verb::of_users* {
+        if constexpr (std::derived_from<std::decay_t<decltype(asked)>, verb::of_users>)
+            return &asked;
+        else
+            return nullptr;
+    };
+    return std::visit(users, request);
+}
+
+verb_answer answer_of(const policy::failure& failed)
+{
+    return {.exit = policy::exit_code::of(failed.code), .messages = {failed.context}};
+}
+
+io::awaitable<verb_answer> operations::perform(verb_request request, caller_gone gone)
+{
+    if (is_gone(gone)) co_return answer_of(not_begun());
+    const auto changes = [](const auto& asked) { return asked.changes_users; };
+    if (std::visit(changes, request) && app_.world().stored().leaving)
+        co_return answer_of(
             policy::failure{.code = policy::errc::refused,
                             .context = "this host is being decommissioned. To keep it, run: exposure-agent "
                                        "decommission --undo",
                             .kind = policy::retry::never});
-    if (verb == "import") co_return co_await import(std::move(arguments), std::move(gone));
-    if (verb == "decommission") co_return co_await decommission(std::move(arguments));
-    if (verb == "reconcile") co_return co_await reconcile(std::move(arguments), std::move(gone));
-    if (verb == "rotate") co_return co_await rotate(std::move(arguments), std::move(gone));
-    if (verb == "rollback") co_return co_await rollback(std::move(arguments), std::move(gone));
-    if (verb == "deploy") co_return co_await deploy(std::move(arguments), std::move(gone));
-    if (verb == "login") co_return co_await login(std::move(arguments), std::move(gone));
-    if (verb == "logout") co_return co_await logout(std::move(gone));
-    if (verb == "notify") co_return co_await test_notification();
-    if (verb == "ping") co_return done("here");
-    co_return service::answer_of(
-        policy::failure{.code = policy::errc::usage, .context = "unknown operation " + verb});
+    auto work = std::visit([&](auto& asked) { return run(std::move(asked), std::move(gone)); }, request);
+    co_return co_await std::move(work);
 }
 
-io::awaitable<object> operations::reconcile(object arguments, caller_gone gone)
+io::awaitable<verb_answer> operations::run(verb::ping, caller_gone)
 {
-    const auto only = names_of(arguments);
-    if (auto known = reconcile::check_names(app_.world(), only); !known)
-        co_return service::answer_of(known.error());
-    co_return co_await converge(only, std::move(arguments), std::move(gone));
+    co_return done("here");
 }
 
-io::awaitable<object> operations::converge(std::set<policy::user_name> only, object arguments,
-                                           caller_gone gone, reconcile::turn_begins begin)
+io::awaitable<verb_answer> operations::run(verb::reconcile asked, caller_gone gone)
+{
+    if (auto known = reconcile::check_names(app_.world(), asked.names); !known)
+        co_return answer_of(known.error());
+    co_return co_await converge(std::move(asked), std::move(gone));
+}
+
+io::awaitable<verb_answer> operations::converge(verb::reconcile asked, caller_gone gone,
+                                                reconcile::turn_begins begin)
 {
     reconcile::turn_begins first = [&](const reconcile::world::hold& held) -> io::task<void> {
         if (is_gone(gone)) co_return not_begun();
         if (!begin) co_return policy::result<void>();
         co_return co_await begin(held);
     };
-    reconcile::run_options options{.plan = {.accept_loss = flag(arguments, "accept_loss")},
-                                   .only = std::move(only),
-                                   .from = caller_of(arguments),
+    reconcile::run_options options{.plan = {.accept_loss = asked.accept_loss},
+                                   .only = std::move(asked.names),
+                                   .from = asked.from(),
                                    .begin = std::move(first)};
-    if (const auto* timeout = arguments.if_contains("timeout"); timeout && timeout->is_int64())
-        options.timeout = policy::duration(timeout->as_int64());
+    if (asked.timeout) options.timeout = *asked.timeout;
     if (auto* oauth = app_.oauth())
         (void)co_await oauth->refresh_if_due(platform::oauth_tokens::asked_by::person);
     co_await keep_configuration(app_);
@@ -216,14 +189,13 @@ io::awaitable<object> operations::converge(std::set<policy::user_name> only, obj
     co_return answer_of(report);
 }
 
-io::awaitable<object> operations::rotate(object arguments, caller_gone gone)
+io::awaitable<verb_answer> operations::run(verb::rotate asked, caller_gone gone)
 {
-    const auto only = names_of(arguments);
-    if (auto known = reconcile::check_names(app_.world(), only); !known)
-        co_return service::answer_of(known.error());
+    const auto only = asked.names;
+    if (auto known = reconcile::check_names(app_.world(), only); !known) co_return answer_of(known.error());
     for (const auto& name : only)
         if (!app_.world().wanted(name))
-            co_return service::answer_of(policy::failure{
+            co_return answer_of(policy::failure{
                 .code = policy::errc::usage,
                 .context = name.text() + " is being removed: the configuration does not name it any more"});
     // One after the other, also while the first one waits: each gets a certificate of its own.
@@ -231,21 +203,20 @@ io::awaitable<object> operations::rotate(object arguments, caller_gone gone)
     for (const auto& name : only) {
         auto turn = co_await rotating_.try_emplace(name, app_.executor()).first->second.acquire();
         turns.push_back(std::move(turn));
-        if (is_gone(gone)) co_return service::answer_of(not_begun());
+        if (is_gone(gone)) co_return answer_of(not_begun());
     }
     // Asked for in the turn that performs it.
-    const bool retire_now = flag(arguments, "retire_now");
-    const auto from = caller_of(arguments);
     const reconcile::turn_begins begin = [&](const reconcile::world::hold& held) {
-        return ask(held, only, retire_now, from);
+        return ask(held, only, asked.retire_now, asked.from());
     };
     const auto before = generations_in_use(app_.world().stored(), only);
-    auto answer = co_await converge(only, std::move(arguments), std::move(gone), begin);
-    auto& messages = answer["messages"].as_array();
+    verb::reconcile then{asked};
+    auto answer = co_await converge(std::move(then), std::move(gone), begin);
+    auto& messages = answer.messages;
     auto first = messages.begin();
     for (const auto& name : only)
         if (const auto told = new_certificate(app_.world(), name, before); !told.empty())
-            first = messages.insert(first, boost::json::value(told)) + 1;
+            first = messages.insert(first, told) + 1;
     co_return answer;
 }
 
@@ -286,21 +257,21 @@ io::task<void> operations::roll_back(const reconcile::world::hold& held, policy:
     co_return co_await executor.perform(*back);
 }
 
-io::awaitable<object> operations::rollback(object arguments, caller_gone gone)
+io::awaitable<verb_answer> operations::run(verb::rollback asked, caller_gone gone)
 {
-    const auto only = names_of(arguments);
-    for (const auto& name : only) {
+    for (const auto& name : asked.names) {
         const auto held = co_await app_.world().take(name.exposure);
-        if (is_gone(gone)) co_return service::answer_of(not_begun());
-        if (auto back = co_await roll_back(held, name, caller_of(arguments)); !back)
-            co_return service::answer_of(back.error());
+        if (is_gone(gone)) co_return answer_of(not_begun());
+        if (auto back = co_await roll_back(held, name, asked.from()); !back)
+            co_return answer_of(back.error());
     }
-    auto answer = co_await deploy(std::move(arguments), has_begun);
-    auto& messages = answer["messages"].as_array();
+    const auto names = asked.names;
+    verb::deploy hooks{asked};
+    auto answer = co_await run(std::move(hooks), has_begun);
+    auto& messages = answer.messages;
     if (messages.size() == 1 && messages.front() == no_hooks_pending) messages.clear();
-    for (const auto& name : only)
-        messages.insert(messages.begin(),
-                        boost::json::value(name.text() + ": the previous certificate is in use again"));
+    for (const auto& name : names)
+        messages.insert(messages.begin(), name.text() + ": the previous certificate is in use again");
     co_return answer;
 }
 
@@ -360,50 +331,47 @@ io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<p
     co_await reconcile::run_hooks(world, held, std::move(steps), from, std::move(ended));
 }
 
-io::awaitable<object> operations::deploy(object arguments, caller_gone gone)
+io::awaitable<verb_answer> operations::run(verb::deploy asked, caller_gone gone)
 {
-    const auto only = names_of(arguments);
-    if (auto known = reconcile::check_names(app_.world(), only); !known)
-        co_return service::answer_of(known.error());
-    const auto names = exposures_of(app_.world(), "deploy", arguments);
+    if (auto known = reconcile::check_names(app_.world(), asked.names); !known)
+        co_return answer_of(known.error());
+    const auto names = reconcile::exposures_of(app_.world(), asked.names);
     const std::vector<std::string> exposures(names.begin(), names.end());
-    const bool force = flag(arguments, "force");
-    const auto from = caller_of(arguments);
+    const auto from = asked.from();
     std::vector<std::string> failed;
     std::vector<std::string> messages;
     co_await io::for_each_parallel(
         exposures.size(), exposures.size(), [&](std::size_t i) -> io::awaitable<void> {
-            co_await deploy_exposure(exposures[i], only, force, from, gone, failed, messages);
+            co_await deploy_exposure(exposures[i], asked.names, asked.force, from, gone, failed, messages);
         });
     messages.insert(messages.end(), failed.begin(), failed.end());
     if (messages.empty()) messages.emplace_back(no_hooks_pending);
-    co_return object{{"exit", failed.empty() ? 0 : 1}, {"messages", boost::json::value_from(messages)}};
+    co_return verb_answer{.exit = failed.empty() ? policy::exit_code::done : policy::exit_code::failed,
+                          .messages = std::move(messages)};
 }
 
-io::awaitable<object> operations::login(object arguments, caller_gone gone)
+io::awaitable<verb_answer> operations::run(verb::login asked, caller_gone gone)
 {
     auto* oauth = app_.oauth();
     if (!oauth)
-        co_return service::answer_of(
+        co_return answer_of(
             policy::failure{.code = policy::errc::usage,
                             .context = "identity.access_token names an external source: it keeps the token "
                                        "fresh, there is nothing to log in to",
                             .kind = policy::retry::never});
-    const bool force = flag(arguments, "force");
-    if (arguments.contains("verifier")) {
-        auto begun = co_await oauth->begin_login(crypto::secret(text(arguments, "verifier")),
-                                                 text(arguments, "state"));
-        if (!begun) co_return service::answer_of(begun.error());
-        if (flag(arguments, "begin")) co_return object{{"exit", 0}, {"messages", array{}}};
+    if (asked.verifier) {
+        auto begun = co_await oauth->begin_login(std::move(*asked.verifier), asked.state);
+        if (!begun) co_return answer_of(begun.error());
+        if (asked.begin) co_return verb_answer();
     }
-    if (arguments.contains("refresh_token")) {
-        auto seeded = co_await oauth->login_with_refresh_token(
-            crypto::secret(text(arguments, "refresh_token")), force, begins(gone));
-        if (!seeded) co_return service::answer_of(seeded.error());
+    if (asked.refresh_token) {
+        auto seeded = co_await oauth->login_with_refresh_token(std::move(*asked.refresh_token), asked.force,
+                                                               begins(gone));
+        if (!seeded) co_return answer_of(seeded.error());
         if (*seeded == platform::oauth_tokens::seed::known) {
             const auto standing = co_await oauth->status();
             if (standing && standing->state == platform::login_state::required)
-                co_return service::answer_of(policy::failure{
+                co_return answer_of(policy::failure{
                     .code = policy::errc::login_required,
                     .context =
                         "this refresh token was sent before, and works only once. Use a new one, or run: "
@@ -412,9 +380,9 @@ io::awaitable<object> operations::login(object arguments, caller_gone gone)
             co_return done("this refresh token was imported before; nothing changed");
         }
     } else {
-        auto exchanged = co_await oauth->login_with_code(crypto::secret(text(arguments, "code")), force,
-                                                         text(arguments, "state"), begins(gone));
-        if (!exchanged) co_return service::answer_of(exchanged.error());
+        auto exchanged =
+            co_await oauth->login_with_code(std::move(asked.code), asked.force, asked.state, begins(gone));
+        if (!exchanged) co_return answer_of(exchanged.error());
     }
     (void)co_await publish_token(app_);  // a failure is logged, and does not undo the login
     const auto status = co_await oauth->status();
@@ -422,75 +390,64 @@ io::awaitable<object> operations::login(object arguments, caller_gone gone)
     co_return done("logged in" + (status && !status->subject.empty() ? " as " + status->subject : ""));
 }
 
-io::awaitable<object> operations::logout(caller_gone gone)
+io::awaitable<verb_answer> operations::run(verb::logout, caller_gone gone)
 {
     auto* oauth = app_.oauth();
     if (!oauth) co_return done("the access token comes from an external source: there is nothing to forget");
-    if (auto over = co_await oauth->logout(begins(std::move(gone))); !over)
-        co_return service::answer_of(over.error());
+    if (auto over = co_await oauth->logout(begins(std::move(gone))); !over) co_return answer_of(over.error());
     co_return done("logged out: the tokens are forgotten on this host");
 }
 
-io::awaitable<object> operations::import(object arguments, caller_gone gone)
+io::awaitable<verb_answer> operations::run(verb::import asked, caller_gone gone)
 {
-    const auto names = names_of(arguments);
-    if (names.size() != 1)
-        co_return service::answer_of(
+    if (asked.names.size() != 1)
+        co_return answer_of(
             policy::failure{.code = policy::errc::usage, .context = "import takes the name of one user"});
-    const auto name = *names.begin();
-    import_request request{.key_pem = crypto::secret(text(arguments, "key")),
-                           .certificate = text(arguments, "certificate"),
-                           .remote_id = text(arguments, "remote_id"),
-                           .retire = flag(arguments, "retire")};
+    verb::reconcile then{asked};
     policy::result<std::vector<std::string>> imported = policy::failure{};
     {
-        const auto held = co_await app_.world().take(name.exposure);
-        if (is_gone(gone)) co_return service::answer_of(not_begun());
-        imported = co_await import_pair(app_, held, name, std::move(request), caller_of(arguments));
+        const auto held = co_await app_.world().take(asked.names.begin()->exposure);
+        if (is_gone(gone)) co_return answer_of(not_begun());
+        imported = co_await import_pair(app_, held, std::move(asked));
     }
-    if (!imported) co_return service::answer_of(imported.error());
-    auto answer = co_await converge(names, std::move(arguments), has_begun);
-    array messages;
-    for (const auto& message : *imported)
-        messages.emplace_back(message);
-    if (answer.at("exit").as_int64() != policy::exit_code::done)
-        for (const auto& message : answer.at("messages").as_array())
-            messages.push_back(message);
-    answer["messages"] = std::move(messages);
+    if (!imported) co_return answer_of(imported.error());
+    auto answer = co_await converge(std::move(then), has_begun);
+    if (answer.exit == policy::exit_code::done) answer.messages.clear();
+    answer.messages.insert(answer.messages.begin(), imported->begin(), imported->end());
     co_return answer;
 }
 
 // A pass that began before creates nothing any more: the executor asks.
-io::awaitable<object> operations::decommission(object arguments)
+io::awaitable<verb_answer> operations::run(verb::decommission asked, caller_gone)
 {
-    if (flag(arguments, "undo")) co_return co_await undo_decommission();
+    if (asked.undo) co_return co_await undo_decommission();
     auto& world = app_.world();
     auto leaving = world.stored().leaving.value_or(policy::decommission{.since = app_.clock().now()});
-    leaving.at_once = leaving.at_once || flag(arguments, "at_once");
+    leaving.at_once = leaving.at_once || asked.at_once;
     leaving.finished_at.reset();
-    if (auto noted = co_await world.leave(leaving); !noted) co_return service::answer_of(noted.error());
+    if (auto noted = co_await world.leave(leaving); !noted) co_return answer_of(noted.error());
     io::log(io::severity::warning, io::events::decommissioned, {},
             "this host is being decommissioned: nothing is created or rotated any more");
-    const std::set<policy::user_name> all;
-    auto answer = co_await converge(all, std::move(arguments), has_begun);
+    verb::reconcile all{asked};
+    all.names.clear();
+    auto answer = co_await converge(std::move(all), has_begun);
     const auto left = world.stored().users.size();
-    auto& messages = answer["messages"].as_array();
     if (left == 0 && world.stored().leaving && world.stored().leaving->finished_at)
-        messages =
-            array{"Decommissioned: no user of this host is left, and its keys and tokens are deleted."};
-    else if (answer.at("exit").as_int64() == policy::exit_code::done)
-        messages = array{boost::json::string(policy::count(left, "user") +
-                                             " will be deleted after retire_after; the service, or the next "
-                                             "`reconcile`, goes on with it")};
+        answer.messages = {
+            "Decommissioned: no user of this host is left, and its keys and tokens are deleted."};
+    else if (answer.exit == policy::exit_code::done)
+        answer.messages = {
+            policy::count(left, "user") +
+            " will be deleted after retire_after; the service, or the next `reconcile`, goes on with it"};
     co_return answer;
 }
 
-io::awaitable<object> operations::undo_decommission()
+io::awaitable<verb_answer> operations::undo_decommission()
 {
     auto& world = app_.world();
     if (!world.stored().leaving) co_return done("this host is not being decommissioned; nothing to undo");
     const bool finished = world.stored().leaving->finished_at.has_value();
-    if (auto noted = co_await world.leave(std::nullopt); !noted) co_return service::answer_of(noted.error());
+    if (auto noted = co_await world.leave(std::nullopt); !noted) co_return answer_of(noted.error());
     io::log(io::severity::info, io::events::decommissioned, {}, "this host is not decommissioned any more");
     co_return done(finished
                        ? "This host was decommissioned completely. To use it again, run: exposure-agent login"
@@ -513,17 +470,16 @@ io::task<void> finish_decommission(application& app)
     co_return policy::result<void>();
 }
 
-io::awaitable<object> operations::test_notification()
+io::awaitable<verb_answer> operations::run(verb::notify, caller_gone)
 {
     notifier once(app_);
     const auto sent = co_await once.test();
     const auto said = sent ? "Notification sent. " + *sent : "notification not sent: " + sent.error().context;
-    auto answer = sent ? done(said) : service::answer_of(sent.error());
-    answer["schema"] = "exposure-agent.notify-test/v1";
-    answer["sent"] = sent.has_value();
-    answer["answer"] = sent ? *sent : sent.error().context;
-    answer["messages"] = array{boost::json::string(said)};
-    co_return answer;
+    co_return verb_answer{.schema = "exposure-agent.notify-test/v1",
+                          .exit = sent ? policy::exit_code::done : policy::exit_code::of(sent.error().code),
+                          .messages = {said},
+                          .sent = sent.has_value(),
+                          .answer = sent ? *sent : sent.error().context};
 }
 
 io::awaitable<void> keep_configuration(application& app)
@@ -544,24 +500,10 @@ io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app,
     co_return co_await reconcile::keep_credentials(ports, desired, which);
 }
 
-std::set<std::string> exposures_of(const reconcile::world& w, const std::string& verb,
-                                   const object& arguments)
+std::set<std::string> exposures_of(const reconcile::world& w, const verb_request& request)
 {
-    if (verb == "login" || verb == "logout" || verb == "notify") return {};
-    const auto* names = arguments.if_contains("names");
-    if (!names || !names->is_array() || names->as_array().empty()) return reconcile::all_exposures(w);
-    std::set<std::string> exposures;
-    for (const auto& name : names->as_array()) {
-        const std::string text(name.as_string());
-        exposures.insert(text.substr(0, text.find('/')));
-    }
-    return exposures;
-}
-
-object answer_of(const policy::failure& failed)
-{
-    return {{"exit", policy::exit_code::of(failed.code)},
-            {"messages", array{boost::json::string(failed.context)}}};
+    const auto* users = users_of(request);
+    return users ? reconcile::exposures_of(w, users->names) : std::set<std::string>();
 }
 
 }  // namespace service
