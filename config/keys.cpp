@@ -394,10 +394,10 @@ constexpr section rotation = {"rotation", "a rotation", rotation_keys};
 
 template <auto Access>
 constexpr key owner_key = entry<Access, &file_access::owner>(
-    "owner", "Owner of the files. Default: whoever runs the agent.", formats::account);
+    "owner", "Owner of the files. Default: the account that runs the agent.", formats::account);
 template <auto Access>
 constexpr key group_key = entry<Access, &file_access::group>(
-    "group", "Group of the files. Default: whoever runs the agent.", formats::account);
+    "group", "Group of the files. Default: the account that runs the agent.", formats::account);
 template <auto Access>
 constexpr key mode_key =
     entry<Access, &file_access::mode>("mode", "Mode of every file that holds a secret, in octal digits.");

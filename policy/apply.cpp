@@ -402,7 +402,10 @@ struct narrator {
     }
     answer operator()(const event::published& e) const
     {
-        return line{user.current == e.generation ? "republished" : "in_use", e.generation, e.why};
+        if (user.current == e.generation) return line{"republished", e.generation, e.why};
+        const auto* g = user.find(e.generation);
+        return line{"in_use", e.generation,
+                    g && g->certificate ? "valid until " + format_utc(g->certificate->expiry()) : e.why};
     }
     answer operator()(const event::moved& e) const { return line{"moved", user.current, e.directory}; }
     answer operator()(const event::deployed& e) const

@@ -118,7 +118,7 @@ std::optional<finding> output_differs(const facts& f)
 std::optional<finding> pending_without_key(const facts& f)
 {
     if (!f.pending || f.pending->key_on_disk) return std::nullopt;
-    return act(f, action_kind::abandon, reason::key_lost, "its private key is missing or damaged", f.pending);
+    return act(f, action_kind::abandon, reason::key_lost, lost_pair(*f.pending), f.pending);
 }
 
 // Gives up a generation. Its key is deleted at once only if the platform certainly does not know it, whatever
@@ -230,7 +230,7 @@ std::optional<finding> pending_issued(const facts& f)
     if (ready) return act(f, action_kind::collect, reason::ready, "certificate issued", &g);
     auto found =
         wait(reason::waiting_ready,
-             "waiting for the platform to issue it" + std::string(user ? " (" + user->status_text + ")" : ""),
+             "the platform has not issued it yet" + std::string(user ? " (" + user->status_text + ")" : ""),
              since + limits::abandon_after);
     found.polls = true;
     return found;

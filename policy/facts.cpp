@@ -288,12 +288,17 @@ std::optional<std::pair<reason, std::string>> need(const facts& f)
     if (!c) return answer{reason::absent, "no certificate yet"};
     if (f.have->rotate_asked_at) return answer{reason::rotation_asked, "rotation requested"};
     if (c->missing_since) return answer{reason::lost_remote, "its user was deleted on the platform"};
-    if (!c->key_on_disk) return answer{reason::key_lost, "its private key is missing or damaged"};
+    if (!c->key_on_disk) return answer{reason::key_lost, lost_pair(*c)};
     if (c->certificate && c->certificate->expiry() <= f.now)
         return answer{reason::expired, "its certificate expired at " + format_utc(c->certificate->expiry())};
     if (is_due(f)) return answer{reason::rotation_due, "due for rotation since " + format_utc(*due_at(f))};
     if (f.have->held == c->id) return std::nullopt;
     return difference(f, *c);
+}
+
+std::string lost_pair(const generation& g)
+{
+    return "its private key or certificate (generation " + g.id + ") is missing or damaged";
 }
 
 std::optional<instant> due_at(const facts& f)

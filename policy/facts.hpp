@@ -135,6 +135,9 @@ std::optional<std::pair<reason, std::string>> difference(const facts&, const gen
 // The user must be in the configuration.
 std::optional<std::pair<reason, std::string>> need(const facts&);
 
+// What is wrong with a generation whose key_on_disk is false.
+std::string lost_pair(const generation&);
+
 // When the certificate in use is due; nullopt without one, or when the user is no longer wanted.
 std::optional<instant> due_at(const facts&);
 

@@ -206,9 +206,8 @@ private:
     void stop_removal(decision& view, std::size_t removals) const
     {
         view.why = reason::deletes_exceeded;
-        view.sentence = "this pass would delete " + std::to_string(removals) +
-                        " users, reconcile.max_deletes allows " +
-                        std::to_string(desired_.reconcile.max_deletes) +
+        view.sentence = "this pass would delete " + count(removals, "user") +
+                        ", reconcile.max_deletes allows " + std::to_string(desired_.reconcile.max_deletes) +
                         ": none is deleted; if the file is right, raise it";
         view.blocked = true;
         view.next_at = std::nullopt;
@@ -289,6 +288,7 @@ fact_list facts_of(const facts& f, const std::optional<failure>& failed)
     if (const auto due = due_at(f)) list.emplace_back("rotate_at", format_utc(*due));
     if (f.have->failure) list.emplace_back("last_failure", f.have->failure->sentence);
     if (f.have->deploy_failure) list.emplace_back("last_hook_failure", f.have->deploy_failure->sentence);
+    if (f.have->clear_failure) list.emplace_back("last_deletion_failure", f.have->clear_failure->sentence);
     if (f.have->unwanted_since) list.emplace_back("not_in_file_since", format_utc(*f.have->unwanted_since));
     return list;
 }
@@ -353,6 +353,9 @@ explanation explain(const desired_state& desired, const observed_state& observed
     e.facts = facts_of(join(user_index(wanted, observed, stored), name, now, {}), failed);
     if (const auto found = std::ranges::find(plan.users, name, &decision::name); found != plan.users.end())
         e.decision = *found;
+    const auto whole = std::ranges::find(plan.exposures, user_name{name.exposure, ""}, &decision::name);
+    if (whole != plan.exposures.end() && whole->blocked)
+        e.facts.emplace_back("exposure_blocked", whole->sentence);
     e.would_change = changers_of(e.decision.why);
     const bool refused = e.decision.why == reason::unreachable && failed && failed->code == errc::forbidden;
     if (refused)

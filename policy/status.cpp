@@ -112,6 +112,9 @@ void judge_state(user_status& s, const facts& f, const stored_exposure* exposure
         s.next_attempt = exposure->failure->next_attempt;
         return;
     }
+    if (f.current && !f.current->key_on_disk)
+        return set(s, user_state::failing, reason::key_lost,
+                   lost_pair(*f.current) + "; the next pass issues a new one", true);
     if (f.pending)
         return set(s, user_state::issuing, reason::waiting_ready, "a new certificate is being issued", false);
     if (!f.current) return set(s, user_state::absent, reason::absent, "no certificate yet", true);

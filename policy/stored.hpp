@@ -9,6 +9,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -226,6 +227,7 @@ struct stored_state {
     bool cloned = false;  // the directory was copied from another machine and `takeover` has not been run
     std::map<user_name, stored_user> users;
     std::map<std::string, stored_exposure> exposures;
+    std::set<user_name> damaged;  // whose records could not be read: treated as new users
 };
 
 // A line of the history: what happened to a user, when, and who caused it.

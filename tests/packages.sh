@@ -34,6 +34,7 @@ peer_packages=(
     python3-icalendar       # calendar of the forecast
     etcd-server etcd-client  # one login for many hosts
     openssh-server openssh-client 'kubernetes-client|kubectl'  # ... and its recipes
+    zsh fish                # completion
 )
 identity_packages=(
     'default-jdk-headless|openjdk-17-jdk-headless' maven nodejs

@@ -23,6 +23,11 @@ namespace {
 
 namespace verb = service::verb;
 
+policy::failure wrong(std::string why)
+{
+    return {.code = policy::errc::usage, .context = std::move(why), .kind = policy::retry::never};
+}
+
 enum class names { optional, required };
 
 // Passes the verb to the daemon, or runs it here. timeout: as typed; none for the default.
@@ -42,6 +47,8 @@ int perform_named(const globals& common, Request request, const std::vector<std:
     if (timeout) {
         const auto duration = parse_duration("--timeout", *timeout);
         if (!duration) return report_failure(duration.error());
+        if (*duration <= policy::duration(0))
+            return report_failure(wrong("--timeout: it must be at least 1s"));
         request.timeout = *duration;
     }
     return perform(common, desired, std::move(request));
@@ -158,11 +165,6 @@ namespace {
 
 constexpr std::size_t pem_bytes = 256 << 10;
 
-policy::failure wrong(std::string why)
-{
-    return {.code = policy::errc::usage, .context = std::move(why), .kind = policy::retry::never};
-}
-
 policy::result<crypto::secret> read_input(const std::string& file)
 {
     auto text = disk::read_file(std::filesystem::path(file), pem_bytes);
@@ -232,6 +234,11 @@ int announce(std::shared_ptr<const policy::desired_state> desired, bool at_once)
     service::application app(desired);
     auto stored = app.store().load();
     if (!stored) return report_failure(stored.error());
+    if (stored->cloned)
+        return report_failure({.code = policy::errc::refused,
+                               .context = "this state directory was copied from another machine; nothing is "
+                                          "deleted until you run: exposure-agent takeover",
+                               .kind = policy::retry::never});
     if (desired->owner) stored->owner = *desired->owner;
     announce(*desired, *stored, at_once);
     return policy::exit_code::done;

@@ -5,9 +5,11 @@
 #include "agent/cli/verbs.hpp"
 #include "agent/deploy/broker_probe.hpp"
 #include "agent/disk/state_database.hpp"
+#include "agent/disk/state_directory.hpp"
 #include "agent/io/url.hpp"
 #include "agent/reconcile/observe.hpp"
 #include "policy/dates.hpp"
+#include "policy/facts.hpp"
 #include "policy/limits.hpp"
 #include "policy/result.hpp"
 
@@ -138,13 +140,14 @@ io::awaitable<void> check_address(service::application& app, std::string url, di
                         connection_remedy(answer.error(), *address, app.desired())});
 }
 
-std::string login_remedy(const policy::desired_state& desired, policy::errc code)
+std::string login_remedy(service::application& app, policy::errc code)
 {
+    const auto& desired = app.desired();
+    if (app.world().stored().cloned) return "if the other machine is gone, run: exposure-agent takeover";
     if (desired.identity.access_token) return "check identity.access_token: its source gives no valid token";
     if (code == policy::errc::client_refused)
         return "check identity.client_id and identity.client_secret with the operator of the login server; "
-               "the "
-               "OAuth client must allow authorization_code, refresh_token and redirect_url";
+               "the OAuth client must allow authorization_code, refresh_token and redirect_url";
     return "run: exposure-agent login";
 }
 
@@ -161,7 +164,7 @@ io::awaitable<bool> check_login(service::application& app, diagnoses& into)
     if (status->state == platform::login_state::required) {
         into.push_back({"login", verdict::failed,
                         status->sentence.empty() ? "not logged in" : status->sentence,
-                        login_remedy(app.desired(), policy::errc::login_required)});
+                        login_remedy(app, policy::errc::login_required)});
         co_return false;
     }
     if (!status->sentence.empty())
@@ -178,11 +181,11 @@ void correct_login(service::application& app, const policy::failure& failed, dia
     if (policy::exit_code::of(failed.code) != policy::exit_code::login) return;
     const auto login = std::ranges::find(into, "login", &diagnosis::name);
     if (login == into.end() || login->verdict == verdict::failed) return;
-    *login = {"login", verdict::failed, failed.context, login_remedy(app.desired(), failed.code)};
+    *login = {"login", verdict::failed, failed.context, login_remedy(app, failed.code)};
 }
 
-std::string exposure_remedy(const policy::desired_exposure& exposure, const policy::failure& failed,
-                            const policy::desired_state& desired)
+std::string exposure_remedy(service::application& app, const policy::desired_exposure& exposure,
+                            const policy::failure& failed)
 {
     using policy::errc;
     switch (failed.code) {
@@ -195,8 +198,7 @@ std::string exposure_remedy(const policy::desired_exposure& exposure, const poli
         case errc::unavailable:
         case errc::throttled:
             return "nothing to change here: the platform, or something in front of it, has an error of its "
-                   "own; "
-                   "the agent retries";
+                   "own; the agent retries";
         case errc::bad_answer:
             return "check base_url (" + exposure.base_url + "): what answers there is not the API";
         case errc::refused:
@@ -204,10 +206,9 @@ std::string exposure_remedy(const policy::desired_exposure& exposure, const poli
         default:
             break;
     }
-    if (policy::exit_code::of(failed.code) == policy::exit_code::login)
-        return login_remedy(desired, failed.code);
+    if (policy::exit_code::of(failed.code) == policy::exit_code::login) return login_remedy(app, failed.code);
     const auto address = io::parse_http_address(exposure.base_url);
-    return address ? connection_remedy(failed, *address, desired) : "check base_url";
+    return address ? connection_remedy(failed, *address, app.desired()) : "check base_url";
 }
 
 // createdBy of our own users names the service user that the login should belong to.
@@ -237,7 +238,7 @@ io::awaitable<void> check_exposure(service::application& app, policy::desired_ex
     if (!instances) {
         correct_login(app, instances.error(), into);
         into.push_back({name, verdict::failed, instances.error().context,
-                        exposure_remedy(exposure, instances.error(), app.desired())});
+                        exposure_remedy(app, exposure, instances.error())});
         co_return;
     }
     if (instances->empty()) {
@@ -313,13 +314,17 @@ void check_store(const policy::stored_state& stored, diagnoses& into)
     if (stored.owner == "localhost")
         into.push_back({"owner", verdict::warning, "the owner is localhost, as on any host without a name",
                         "give the host a name, or set owner in the configuration"});
+    for (const auto& name : stored.damaged)
+        into.push_back({name.text() + ": private store", verdict::failed,
+                        "its record in the state database is damaged; it is treated as a new user",
+                        "the next pass issues a new certificate by itself; for one now, run: exposure-agent "
+                        "reconcile"});
     for (const auto& [name, user] : stored.users) {
         if (!user.unreadable.empty())
             into.push_back({name.text() + ": private store", verdict::failed, user.unreadable, ""});
         const auto* current = user.find(user.current);
         if (current && !current->key_on_disk)
-            into.push_back({name.text() + ": private store", verdict::failed,
-                            "the private key of generation " + current->id + " is missing or damaged",
+            into.push_back({name.text() + ": private store", verdict::failed, policy::lost_pair(*current),
                             "the next pass issues a new certificate by itself; for one now, run: "
                             "exposure-agent reconcile"});
     }
@@ -361,9 +366,14 @@ int doctor(const globals& common)
     if (looked == policy::exit_code::busy)
         found.push_back({"state directory", verdict::failed, "another exposure-agent uses it",
                          "wait until it has ended, or stop it"});
-    else if (looked != policy::exit_code::done)
-        found.push_back({"platform", verdict::failed, "not checked: the state directory cannot be used",
-                         "see the error above"});
+    else if (looked != policy::exit_code::done) {
+        const bool hangs = disk::state_lock::is_daemons(disk::paths(desired->state_dir));
+        found.push_back(
+            {"platform", verdict::failed,
+             hangs ? "not checked: the running daemon does not answer"
+                   : "not checked: the state directory cannot be used",
+             hangs ? "run: systemctl restart exposure-agent" : "see the error on standard error"});
+    }
     for (auto& d : found)  // drop the name from the start of the message: it is shown already
         if (d.evidence.starts_with(d.name + ": ")) d.evidence.erase(0, d.name.size() + 2);
     if (common.json)

@@ -4,6 +4,7 @@
 #include "agent/disk/state_directory.hpp"
 #include "agent/io/descriptor.hpp"
 #include "agent/io/environment.hpp"
+#include "policy/naming.hpp"
 
 #include <array>
 #include <charconv>
@@ -238,10 +239,20 @@ diagnosis check_directory(const std::string& name, const std::string& wanted, ou
     if (::lstat(wanted.c_str(), &facts) == 0 && S_ISLNK(facts.st_mode))
         return {name, verdict::failed, wanted + " is a symbolic link",
                 "name the directory itself: the agent does not follow the link"};
+    if (::lstat(wanted.c_str(), &facts) == 0 && !S_ISDIR(facts.st_mode))
+        return {name, verdict::failed, wanted + " is not a directory", "move it away"};
     const auto current = wanted + "/current";
-    if (kind == output::published && ::lstat(current.c_str(), &facts) == 0 && !S_ISLNK(facts.st_mode))
-        return {name, verdict::failed, current + " already exists and is not a symbolic link",
-                "move it away"};
+    if (kind == output::published && ::lstat(current.c_str(), &facts) == 0) {
+        if (!S_ISLNK(facts.st_mode))
+            return {name, verdict::failed, current + " already exists and is not a symbolic link",
+                    "move it away"};
+        // one that leads nowhere is replaced
+        std::error_code ignored;
+        const auto target = std::filesystem::read_symlink(current, ignored).string();
+        if (!policy::is_generation_id(target) && std::filesystem::exists(current, ignored))
+            return {name, verdict::failed, current + " is a symbolic link that the agent did not make",
+                    "move it away"};
+    }
     const auto nearest = existing_parent(wanted);
     if (::access(nearest.c_str(), W_OK | X_OK) != 0)
         return {name, verdict::failed, nearest.string() + " cannot be written by " + this_user(),
@@ -253,9 +264,11 @@ void check_output(diagnoses& into, const std::string& name, const std::string& d
                   const policy::file_access& access, const unit_properties& unit,
                   const policy::desired_state& desired)
 {
-    if (const auto known = disk::access_for(access); !known)
-        into.push_back({name, verdict::failed, known.error().context,
-                        "create the account, or correct owner and group of the output"});
+    for (const auto& [key, one] : {std::pair{"owner", policy::file_access{.owner = access.owner}},
+                                   std::pair{"group", policy::file_access{.group = access.group}}})
+        if (const auto known = disk::access_for(one); !known)
+            into.push_back({name, verdict::failed, known.error().context,
+                            std::string("create the account, or correct output.") + key});
     if (const auto trouble = sandbox_trouble(unit, desired, directory); !trouble.empty())
         into.push_back(
             {name, verdict::failed, trouble,

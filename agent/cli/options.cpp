@@ -259,6 +259,7 @@ void add_host(CLI::App& app, session& s)
         })
         ->add_option("shell", *shell, "the shell")
         ->required()
+        ->type_name("SHELL")
         ->check(one_of({"bash", "zsh", "fish"}));
 }
 
@@ -406,9 +407,12 @@ std::string unexpected(const CLI::App& root, const CLI::App& verb)
 std::string missing(const CLI::App& verb, const CLI::Error& e)
 {
     for (const auto* option : verb.get_options())
-        if (option->get_required() && option->count() == 0)
-            return (option->get_positional() ? "" : option->get_name() + " ") + option->get_type_name() +
-                   " is missing";
+        if (option->get_required() && option->count() == 0) {
+            auto type = option->get_type_name();  // with its values: SHELL:bash|zsh|fish
+            if (const auto colon = type.find(':'); colon != std::string::npos)
+                type = type.substr(0, colon) + " (" + type.substr(colon + 1) + ")";
+            return (option->get_positional() ? "" : option->get_name() + " ") + type + " is missing";
+        }
     if (verb.get_require_subcommand_min() == 0 || !verb.get_subcommands().empty()) return e.what();
     std::string list;
     for (const auto& name : verbs_of(verb))

@@ -88,6 +88,11 @@ bool selected(const policy::user_name& name, const std::set<policy::user_name>& 
     return only.empty() || name.user.empty() || only.contains(name);
 }
 
+value name_or_null(const policy::user_name& name)
+{
+    return name.user.empty() ? value(nullptr) : value(name.user);
+}
+
 array to_json(const credential_statuses& credentials)
 {
     array all;
@@ -106,12 +111,11 @@ object to_json(const reconcile::preview& p, const credential_statuses& credentia
     array changes;
     for (const auto& change : p.changes)
         if (selected(change.name, only))
-            changes.push_back(
-                object{{"exposure", change.name.exposure},
-                       {"name", change.name.user.empty() ? value(nullptr) : value(change.name.user)},
-                       {"action", change.next},
-                       {"reason", policy::word_of(change.why)},
-                       {"sentence", change.sentence}});
+            changes.push_back(object{{"exposure", change.name.exposure},
+                                     {"name", name_or_null(change.name)},
+                                     {"action", change.next},
+                                     {"reason", policy::word_of(change.why)},
+                                     {"sentence", change.sentence}});
     array unmanaged;
     for (const auto& s : p.unmanaged)
         unmanaged.push_back(object{{"exposure", s.exposure},
@@ -123,7 +127,7 @@ object to_json(const reconcile::preview& p, const credential_statuses& credentia
     for (const auto& view : p.blocked)
         if (selected(view.name, only))
             blocked.push_back(object{{"exposure", view.name.exposure},
-                                     {"name", view.name.user},
+                                     {"name", name_or_null(view.name)},
                                      {"reason", policy::word_of(view.why)},
                                      {"sentence", view.sentence}});
     array later;
@@ -150,14 +154,15 @@ void print(const reconcile::preview& p, const credential_statuses& credentials,
            const std::set<policy::user_name>& only, policy::instant now)
 {
     table changes({"USER", "ACTION", "REASON"});
+    const auto shown = [](const policy::user_name& name) {
+        return name.user.empty() ? name.exposure : name.text();
+    };
     for (const auto& change : p.changes)
         if (selected(change.name, only))
-            changes.add({{change.name.user.empty() ? change.name.exposure : change.name.text()},
-                         {change.next, paint_of(change.next)},
-                         {change.sentence}});
+            changes.add({{shown(change.name)}, {change.next, paint_of(change.next)}, {change.sentence}});
     for (const auto& view : p.blocked)
         if (selected(view.name, only))
-            changes.add({{view.name.text()}, {"blocked", colour::red}, {view.sentence}});
+            changes.add({{shown(view.name)}, {"blocked", colour::red}, {view.sentence}});
     for (const auto& c : credentials)
         if (c.pending()) changes.add({{"credential " + c.name}, {"fetch", colour::yellow}, {c.sentence}});
     std::cout << (changes.empty() ? "No changes. The platform and this host match the configuration.\n"

@@ -269,6 +269,13 @@ policy::result<std::optional<service::verb_answer>> ask_or_take(
     std::chrono::milliseconds timeout, const std::function<policy::result<void>()>& take)
 {
     const auto until = std::chrono::steady_clock::now() + std::min(timeout, between_lock_and_socket);
+    // a daemon that hangs is found out within the caller's own limit: only one that answers gets answer_time
+    const auto* asked = service::users_of(request);
+    if (asked && asked->timeout)
+        if (const auto alive = ask_daemon(
+                desired, verb::ping{}, std::min<std::chrono::milliseconds>(*asked->timeout, daemon_greeting));
+            !alive)
+            return alive.error();
     for (;;) {
         auto answer = ask_daemon(desired, request, timeout);
         if (!answer || *answer) return answer;

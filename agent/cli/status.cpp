@@ -158,8 +158,10 @@ io::awaitable<int> show_once(service::application& app, const globals& common, c
         std::erase_if(view.users, [&](const auto& s) { return !is_due_within(s, *chosen.due, now); });
     if (common.json)
         print_json(service::to_json(view));
-    else
+    else if (!chosen.due || !view.users.empty())
         print(view, world.desired(), common.output == "wide", now);
+    else
+        std::cout << "Nothing expires or rotates within " << policy::format_duration(*chosen.due) << ".\n";
     co_return options.check&& service::needs_attention(view) ? policy::exit_code::failed
                                                              : policy::exit_code::done;
 }

@@ -118,6 +118,12 @@ object to_json(const listed_user& row)
             {"description", row.user.description}};
 }
 
+std::string group_text(const std::optional<policy::business_group>& group)
+{
+    if (!group) return "-";
+    return text_or_dash(group->name) + (group->id.empty() ? "" : " (" + group->id + ")");
+}
+
 // One exposure as it is on the platform now: its instance and all of its users.
 struct listing {
     policy::desired_exposure exposure;
@@ -166,7 +172,7 @@ std::string owner_text(const listed_user& row)
 
 void print(const std::vector<listed_user>& rows)
 {
-    table users({"EXPOSURE", "NAME", "STATUS", "MANAGED", "ROLE", "USER", "EXPIRES", "ID"});
+    table users({"EXPOSURE", "NAME", "STATUS", "MANAGED", "ROLE", "USER", "EXPIRES", "BUSINESS GROUP", "ID"});
     for (const auto& row : rows)
         users.add(
             {{row.exposure},
@@ -176,6 +182,7 @@ void print(const std::vector<listed_user>& rows)
              {text_or_dash(row.role), row.role == "orphan" ? colour::yellow : colour::none},
              {text_or_dash(row.name)},
              {row.user.expiration_date ? policy::format_utc(*row.user.expiration_date).substr(0, 10) : "-"},
+             {group_text(row.user.group)},
              {row.user.id}});
     std::cout << (users.empty() ? "The platform has no users.\n" : users.text());
 }
@@ -198,6 +205,7 @@ void print_one(const listed_user& row)
     line("consumer group", row.user.consumer_group);
     line("contact", row.user.contact);
     line("description", row.user.description);
+    line("business group", group_text(row.user.group));
     line("created by", row.user.created_by);
     line("created", time_or_dash(row.user.creation_date));
     line("expires", time_or_dash(row.user.expiration_date));
@@ -342,6 +350,23 @@ struct listed_instance {
     policy::remote_instance instance;
 };
 
+// By its id where one exposure is asked for and its instance is known.
+io::task<std::vector<policy::remote_instance>> read_instances(service::application& app,
+                                                              policy::desired_exposure exposure, bool all)
+{
+    const auto address = reconcile::address_of(exposure);
+    const auto& known = app.world().stored().exposures;
+    const auto kept = known.find(exposure.name);
+    const bool here = kept != known.end() && kept->second.where.base_url == exposure.base_url &&
+                      kept->second.where.tenant == exposure.tenant;
+    if (!all && here && !kept->second.where.instance_id.empty()) {
+        auto one = co_await app.api().read_instance(address, kept->second.where.instance_id);
+        if (one) co_return std::vector{std::move(*one)};
+        if (one.error().code != policy::errc::not_found) co_return one.error();
+    }
+    co_return co_await app.api().list_instances(address);
+}
+
 object to_json(const listed_instance& row)
 {
     return {{"exposure", row.exposure.name},
@@ -350,12 +375,6 @@ object to_json(const listed_instance& row)
             {"status", row.instance.status_text},
             {"business_group", to_json(row.instance.group)},
             {"topic", row.exposure.topic}};
-}
-
-std::string group_text(const std::optional<policy::business_group>& group)
-{
-    if (!group) return "-";
-    return text_or_dash(group->name) + (group->id.empty() ? "" : " (" + group->id + ")");
 }
 
 }  // namespace
@@ -413,10 +432,11 @@ int instances(const globals& common, const std::string& only)
     return look(common, [&](service::application& app) -> io::awaitable<int> {
         const auto exposures = chosen(app.desired(), only);
         if (!exposures) co_return report_failure(exposures.error());
+        if (auto loaded = co_await app.world().load(); !loaded) co_return report_failure(loaded.error());
         std::vector<listed_instance> rows;
         std::vector<int> codes;
         for (const auto& exposure : *exposures) {
-            const auto found = co_await app.api().list_instances(reconcile::address_of(exposure));
+            const auto found = co_await read_instances(app, exposure, only.empty());
             codes.push_back(found ? policy::exit_code::done : report_failure(found.error()));
             if (!found) continue;
             for (const auto& instance : *found)

@@ -60,7 +60,7 @@ policy::result<verify_answer> parse_probe_answer(std::string_view line)
 {
     const policy::failure strange{.code = policy::errc::bad_answer,
                                   .context =
-                                      "exposure-agent-probe answered with something that is no verdict: are "
+                                      "the answer of exposure-agent-probe cannot be read: are "
                                       "both programs of the same version?"};
     boost::json::error_code error;
     const auto document = boost::json::parse(line, error);

@@ -97,7 +97,7 @@ policy::result<std::string> write_spool_request(const spool_request& request)
 {
     if (!is_ticket(request.ticket) || !is_word(request.generation) || !is_word(request.reason))
         return policy::failure{.code = policy::errc::internal,
-                               .context = "a deploy request holds something that is no word: generation \"" +
+                               .context = "a deploy request is not made of plain words: generation \"" +
                                           request.generation + "\", reason \"" + request.reason + "\"",
                                .kind = policy::retry::never};
     return json::serialize(json::object{{"ticket", request.ticket},
@@ -343,7 +343,7 @@ policy::result<std::pair<policy::user_name, spool_request>> spool_reader::take(c
     const auto text = disk::read_file(results_, taken, spool_file_bytes);
     if (const auto removed = throw_away(results_); !removed) return removed.error();
 
-    if (!is_file) return thrown_away(name, "it is no file, but a link, a directory or a pipe");
+    if (!is_file) return thrown_away(name, "it is not a regular file");
     const auto user = parse_spool_entry_name(name);
     if (!user) return thrown_away(name, "it is not the name of a user");
     if (!text) return thrown_away(name, text.error().context);

@@ -39,7 +39,7 @@ meaning meaning_of(int error)
         case EISDIR:
         case EEXIST:
             return {errc::foreign_file, retry::after_change,
-                    "; something that is not ours stands in the way: move it away"};
+                    "; something that the agent did not make already exists: move it away"};
         case EACCES:
         case EPERM:
             return {errc::disk, retry::after_change, "; give the agent's user the permission"};
@@ -259,7 +259,7 @@ policy::result<directory> directory::walk(const std::filesystem::path& path, con
     if (!last) return last.error();
     if (!*last && !make) return from_errno(ENOENT, cannot("open the directory", plain.string()));
     if (!*last) return here.create(name, *make);
-    if (S_ISLNK((*last)->facts.st_mode)) return foreign(plain.string(), "a link");
+    if (S_ISLNK((*last)->facts.st_mode)) return foreign(plain.string(), "a symbolic link");
     if (!S_ISDIR((*last)->facts.st_mode)) return foreign(plain.string(), "not a directory");
     return here.enter(name);
 }

@@ -87,7 +87,10 @@ policy::result<std::string> read_all(int fd, std::size_t limit, const std::strin
 {
     struct stat facts;
     if (fstat(fd, &facts) != 0) return cannot("look at", path);
-    if (!S_ISREG(facts.st_mode)) return foreign(path, "no regular file");
+    if (!S_ISREG(facts.st_mode))
+        return policy::failure{.code = policy::errc::foreign_file,
+                               .context = path + " is not a regular file",
+                               .kind = policy::retry::after_change};
     const auto too_large = [&] {
         return policy::failure{.code = policy::errc::disk,
                                .context = path + " is larger than " + std::to_string(limit) + " bytes",
@@ -107,7 +110,7 @@ policy::result<std::optional<std::string>> read_opened(const descriptor& file, s
                                                        const std::string& path)
 {
     if (!file && errno == ENOENT) return std::optional<std::string>();
-    if (!file && errno == ELOOP) return foreign(path, "a link");
+    if (!file && errno == ELOOP) return foreign(path, "a symbolic link");
     if (!file) return cannot("open", path);
     auto content = read_all(file.get(), limit, path);
     if (!content) return content.error();
@@ -119,7 +122,7 @@ policy::result<std::optional<std::string>> read_opened(const descriptor& file, s
 policy::result<std::optional<std::string>> read_file(const directory& where, const std::string& name,
                                                      std::size_t limit)
 {
-    if (!is_plain_name(name)) return foreign(where.path_of(name), "no name of a file in this directory");
+    if (!is_plain_name(name)) return foreign(where.path_of(name), "not a plain file name");
     const descriptor file(openat(where.fd(), name.c_str(), read_flags | O_NOFOLLOW));
     return read_opened(file, limit, where.path_of(name));
 }
@@ -150,7 +153,7 @@ policy::result<std::optional<std::string>> read_link(const directory& where, con
     std::string target(PATH_MAX, '\0');
     const ssize_t size = readlinkat(where.fd(), name.c_str(), target.data(), target.size());
     if (size < 0 && errno == ENOENT) return std::optional<std::string>();
-    if (size < 0 && errno == EINVAL) return foreign(where.path_of(name), "no link");
+    if (size < 0 && errno == EINVAL) return foreign(where.path_of(name), "not a symbolic link");
     if (size < 0) return cannot("read the link", where.path_of(name));
     target.resize(static_cast<std::size_t>(size));
     return std::optional(std::move(target));
@@ -189,8 +192,8 @@ policy::result<void> refuse_foreign(const directory& where, const std::string& n
 {
     const auto there = look_at(where, name);
     if (!there) return there.error();
-    if (there->what == kind::link) return foreign(where.path_of(name), "a link");
-    if (there->what == kind::other) return foreign(where.path_of(name), "no regular file");
+    if (there->what == kind::link) return foreign(where.path_of(name), "a symbolic link");
+    if (there->what == kind::other) return foreign(where.path_of(name), "not a regular file");
     const bool ours = geteuid() == 0 || there->owner == geteuid() || there->owner == wanted.uid;
     if (there->what == kind::file && !ours) return foreign(where.path_of(name), "somebody else's");
     return {};
@@ -319,7 +322,7 @@ policy::result<void> replace_link(const directory& where, const std::string& nam
     const auto there = look_at(where, name);
     if (!there) return there.error();
     if (there->what == kind::file || there->what == kind::other)
-        return foreign(where.path_of(name), "no link");
+        return foreign(where.path_of(name), "not a symbolic link");
     if (there->what == kind::link)
         if (const auto held = read_link(where, name); held && *held == target)
             return where.sync();  // a kill may have come between the rename and the sync

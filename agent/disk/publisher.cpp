@@ -146,7 +146,7 @@ look look_at_file(int published, const std::string& generation, const policy::pu
     if (!there) return {output_condition::damaged, shown + " is missing"};
     const auto expected = was.name == generation_itself ? S_IFDIR : S_IFREG;
     if ((there->st_mode & type_bits) != static_cast<mode_t>(expected))
-        return {output_condition::foreign, shown + " is a link or no file: move it away"};
+        return {output_condition::foreign, shown + " is not a regular file: move it away"};
     auto is = facts_from(was.name, *there);
     is.digest = was.digest;  // the stat facts are enough: do not read the file
     is.uid = seen_from_either(is.uid, was.uid);
@@ -160,7 +160,7 @@ look look_at_link(int published, const std::string& wanted)
     std::array<char, 256> target;
     const auto length = readlinkat(published, current_name, target.data(), target.size());
     if (length < 0 && errno == ENOENT) return {output_condition::missing, "current is missing"};
-    if (length < 0) return {output_condition::foreign, "current is no link: move it away"};
+    if (length < 0) return {output_condition::foreign, "current is not a symbolic link: move it away"};
     const std::string names(target.data(), static_cast<std::size_t>(length));
     if (names == wanted) return {};
     if (policy::is_generation_id(names))
@@ -168,7 +168,8 @@ look look_at_link(int published, const std::string& wanted)
     struct stat target_facts;
     if (fstatat(published, current_name, &target_facts, 0) != 0 && errno == ENOENT)
         return {output_condition::damaged, "current leads to " + names + ", which does not exist"};
-    return {output_condition::foreign, "current is a link that the agent did not make: remove it"};
+    return {output_condition::foreign,
+            "current is a symbolic link that the agent did not make: move it away"};
 }
 
 bool is_link(const std::string& path)
@@ -184,17 +185,21 @@ look look_at_output(const policy::stored_user& user, const std::string& path)
     if (!published && errno == ENOENT) return {output_condition::missing, path + " is missing"};
     if (!published && (errno == ELOOP || errno == ENOTDIR))
         return {output_condition::foreign,
-                path + (is_link(path) ? " is a link" : " is not a directory") + ": move it away"};
+                path + (is_link(path) ? " is a symbolic link" : " is not a directory") + ": move it away"};
     if (!published)
         return {output_condition::damaged,
                 path + " cannot be looked at: " + std::generic_category().message(errno)};
+    const auto below = [&](look found) {
+        found.detail.insert(0, path + "/");
+        return found;
+    };
     if (auto link = look_at_link(published.get(), user.current); link.condition != output_condition::sound)
-        return link;
+        return below(std::move(link));
     if (user.files.empty()) return {output_condition::damaged, "how the files were written is not known"};
     for (const auto& file : user.files)
         if (auto found = look_at_file(published.get(), user.current, file);
             found.condition != output_condition::sound)
-            return found;
+            return below(std::move(found));
     return {};
 }
 
@@ -245,7 +250,7 @@ result<std::string> outside_file(const char* key, const std::string& path)
 {
     auto content = read_file(std::filesystem::path(path), outside_file_bytes);
     if (!content) return policy::with_context(key, content.error());
-    if (!*content) return config_failure(std::string(key) + ": there is no file " + path);
+    if (!*content) return config_failure(std::string(key) + ": " + path + " does not exist");
     if ((*content)->empty()) return config_failure(std::string(key) + ": the file " + path + " is empty");
     return std::move(**content);
 }

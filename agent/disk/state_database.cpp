@@ -173,10 +173,9 @@ void load_users(sqlite::connection& from, policy::stored_state& state, result<vo
             return;
         }
         // a lost record is a lost generation: it is issued again, and the platform's users become orphans
+        state.damaged.insert(name);
         io::log(io::severity::error,
-                name.text() + ": its record in the state database is damaged (" +
-                    (user ? std::string("it names another user") : user.error().context) +
-                    "); it is treated as a new user");
+                name.text() + ": its record in the state database is damaged; it is treated as a new user");
     });
     if (!outcome) return;
     outcome = from.each(
@@ -671,7 +670,22 @@ result<void> state_database::take_over()
     auto mine = here_;
     if (const auto stored = *known ? record::read<installation>(**known) : policy::failure{}; stored)
         mine.owner = stored->owner;
-    return keep_value(*writer_, installation_name, record::write(mine));
+    if (auto done = writer_->run("BEGIN IMMEDIATE"); !done) return done;
+    auto done = keep_value(*writer_, installation_name, record::write(mine));
+    // what waited for this is not blocked any more, before the next pass says so
+    for (const char* unblock :
+         {"UPDATE users SET record = json_remove(record, '$.blocked') WHERE json_valid(record) AND "
+          "json_extract(record, '$.blocked.reason') = 'cloned'",
+          "UPDATE exposures SET record = json_remove(record, '$.blocked', '$.failure') WHERE "
+          "json_valid(record) "
+          "AND (json_extract(record, '$.blocked.reason') = 'cloned' OR "
+          "json_extract(record, '$.failure.sentence') LIKE '%copied from another machine%')"})
+        if (done) done = writer_->run(unblock);
+    if (!done) {
+        (void)writer_->run("ROLLBACK");
+        return done;
+    }
+    return writer_->run("COMMIT");
 }
 
 // ---- tokens

@@ -141,7 +141,7 @@ policy::result<redirected> parse_redirected(std::string_view text)
     if (bare) fields["code"] = text;
     if (!fields["error"].empty()) return reported(fields["error"], fields["error_description"]);
     auto code = io::unescaped(fields["code"], false);
-    if (!looks_like_a_code(code)) return no_code("there is no authorization code in it");
+    if (!looks_like_a_code(code)) return no_code("it holds no authorization code");
     return redirected{.code = crypto::secret(std::move(code)),
                       .state = io::unescaped(fields["state"], true),
                       .userstore = io::unescaped(fields["userstore"], true)};

@@ -56,7 +56,7 @@ policy::result<void> assign(json::object& data, const std::string& assignment)
 {
     const auto equals = assignment.find('=');
     if (equals == std::string::npos || equals == 0)
-        return wrong_usage("\"" + redact(assignment) + "\" is no assignment: write KEY=VALUE");
+        return wrong_usage("--set: '" + redact(assignment) + "' is not KEY=VALUE");
     const auto key = assignment.substr(0, equals);
     if (data.contains(key)) {
         data[key] = typed(std::string_view(assignment).substr(equals + 1));
@@ -69,8 +69,8 @@ policy::result<void> assign(json::object& data, const std::string& assignment)
         list += (list.empty() ? "" : ", ") + known.back();
     }
     const auto near = policy::nearest(key, known);
-    return wrong_usage("the catalog item knows no \"" + redact(key) +
-                       "\": " + (near.empty() ? "there are " + redact(list) : "did you mean " + near + "?"));
+    return wrong_usage("--set: unknown key '" + redact(key) + "'; " +
+                       (near.empty() ? "the request has " + redact(list) : "did you mean " + near + "?"));
 }
 
 }  // namespace
@@ -127,7 +127,7 @@ policy::result<std::string> overlay(std::string_view request_template,
 policy::result<request_form> form_of(std::string_view body)
 {
     const auto request = parse_object(body);
-    if (!request) return wrong_usage("not a JSON object with type and data");
+    if (!request) return wrong_usage("not a JSON object (the request with type and data, or its data alone)");
     if (!text_of(*request, "type").empty()) return request_form::complete;
     return object_of(*request, "data") ? request_form::without_type : request_form::bare_data;
 }
@@ -190,7 +190,7 @@ found_value value_of(const json::array& updates, const std::string& element)
     const auto* update = first_with(&updates, "id", element);
     if (update == nullptr)
         return no_value("the action does not show an element " + element +
-                        "; `action form` lists what it has");
+                        ". To list its elements, run: exposure-agent action form RESOURCE ACTION");
     const auto* facet_values = object_of(*update, "facetValues");
     const auto* facets = facet_values == nullptr ? nullptr : array_of(*facet_values, "facets");
     const auto* facet = first_with(facets, "type", "fixedValue");

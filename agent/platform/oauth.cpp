@@ -589,8 +589,9 @@ io::task<void> oauth_tokens::settle_login(policy::identity_settings settings, to
         };
         co_return failure{.code = errc::refused,
                           .context = "this login is for " + name(answer.user, answer.subject) +
-                                     ", the one before was for " + name(record_.user, record_.subject) +
-                                     ": log in as the same (service) user, or add --force",
+                                     ", the previous one was for " + name(record_.user, record_.subject) +
+                                     ". Log in as the same service user, or, with a new code or refresh "
+                                     "token, run: exposure-agent login --force",
                           .kind = retry::never};
     }
     auto next = std::move(answer.refresh_token);

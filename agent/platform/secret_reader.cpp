@@ -110,7 +110,7 @@ io::task<crypto::secret> secret_reader::read(policy::secret_source source, std::
     const auto path = path_of(source);
     if (path.empty())
         co_return no_secret(what,
-                            "there is no systemd credential " + source.name +
+                            "not found: the systemd credential " + source.name +
                                 " ($CREDENTIALS_DIRECTORY is not set): add LoadCredential= to the unit");
     auto text = co_await io::offload(pool_, [&] { return contents(path, what); });
     if (!text) co_return text.error();

@@ -198,9 +198,8 @@ policy::result<policy::generation> executor::generation(const policy::action& a)
     const auto user = world_.stored().users.find(a.name);
     const auto* known = user == world_.stored().users.end() ? nullptr : user->second.find(a.generation);
     if (known) return *known;
-    return policy::failure{
-        .code = policy::errc::internal,
-        .context = a.name.text() + ": there is no generation " + a.generation + " any more"};
+    return policy::failure{.code = policy::errc::internal,
+                           .context = a.name.text() + ": generation " + a.generation + " is gone"};
 }
 
 platform::group_choice executor::group_for(const policy::desired_exposure& exposure)
@@ -369,7 +368,7 @@ io::task<void> executor::collect(const policy::action& a)
         co_return policy::failure{.code = policy::errc::bad_answer,
                                   .context = a.name.text() + ": the platform says " +
                                              detail->user.status_text +
-                                             " but shows no certificate yet; it is asked again"};
+                                             " but shows no certificate yet; the agent asks again"};
     auto read = crypto::read_chain(detail->certificate);
     if (!read) co_return policy::with_context(a.name.text(), read.error());
     auto chain = crypto::order_chain(std::move(*read), g.fingerprint);

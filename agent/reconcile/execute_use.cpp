@@ -66,12 +66,13 @@ policy::failure not_verified(const policy::user_name& name, const std::string& c
                                         : "does not accept the new certificate (") +
                            answer.evidence + ")" + in_use;
     if (unreachable)
-        sentence += "; it is asked again, and `exposure-agent doctor` looks at the way to it";
+        sentence += ". The agent asks again; to check the way to the broker, run: exposure-agent doctor";
     else if (interactive)
-        sentence += "; access may still be on its way, so it is asked again" + topic;
+        sentence += "; the platform may still be granting access, so the agent asks again" + topic;
     else
-        sentence += topic + "; ask the platform's operator why " + common_name +
-                    " has no access; it is asked again every hour, at once by `exposure-agent reconcile`";
+        sentence +=
+            topic + "; ask the platform's operator why " + common_name +
+            " has no access. The agent asks again every hour; to ask now, run: exposure-agent reconcile";
     return {.code = unreachable ? policy::errc::probe_unreachable : policy::errc::probe_refused,
             .context = sentence,
             .kind = unreachable || interactive ? policy::retry::later : policy::retry::after_change};

@@ -315,6 +315,10 @@ io::awaitable<preview> look_ahead(world& w, policy::plan_options options)
     add_after_onboarding(p, w);
     for (const auto& view : p.plan.users)
         if (view.blocked) p.blocked.push_back(view);
+    for (const auto& view : p.plan.exposures)
+        if (view.blocked && !p.unreached.contains(view.name.exposure) &&
+            std::ranges::find(p.blocked, view.sentence, &policy::decision::sentence) == p.blocked.end())
+            p.blocked.push_back(view);
     p.later = p.plan.later;
     std::ranges::stable_sort(p.later, {}, &policy::decision::next_at);
     p.unmanaged = p.plan.unmanaged;

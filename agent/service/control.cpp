@@ -128,7 +128,7 @@ io::awaitable<web_answer> answer_control(std::shared_ptr<const control_points> p
         co_return co_await give_token(std::move(points), std::move(*asked));
     }
     auto asked = read_verb(word, std::move(request.body));
-    if (!asked) co_return refusal(404, "there is no operation " + word);
+    if (!asked) co_return refusal(404, "unknown operation " + word);
     if (!*asked) co_return refusal(400, asked->error().context);
     if (std::holds_alternative<verb::ping>(**asked)) co_return in_json(200, verb_answer());
     auto answer = co_await points->perform(std::move(**asked), std::move(request.is_gone));
@@ -170,7 +170,7 @@ bool is_nobody(const error_code& error)
            error == boost::system::errc::not_a_directory || error == asio::error::connection_refused;
 }
 
-policy::failure cannot_ask(const disk::paths& where, const error_code& error)
+policy::failure cannot_ask(const disk::paths& where, const std::string& target, const error_code& error)
 {
     if (error == boost::system::errc::permission_denied)
         return {.code = policy::errc::busy,
@@ -178,8 +178,11 @@ policy::failure cannot_ask(const disk::paths& where, const error_code& error)
                            " is not for this user: run as root or as the user that the daemon runs as",
                 .kind = policy::retry::never};
     return {.code = policy::errc::unavailable,
-            .context = "the running daemon gave no answer over " + where.control_socket().native() + " (" +
-                       error.message() + "); it may have done the work: see `status`"};
+            .context = "the running daemon did not answer (" +
+                       (error == beast::error::timeout ? "timed out" : error.message()) + ", " +
+                       where.control_socket().native() +
+                       (target == "/v1/ping" ? "). Run: systemctl restart exposure-agent"
+                                             : "); it may have done the work. Run: exposure-agent status")};
 }
 
 // One POST to the daemon: the body of its answer, or none when no daemon runs.
@@ -194,7 +197,7 @@ io::task<std::optional<std::string>> post(disk::paths where, std::string target,
     const asio::local::stream_protocol::endpoint daemon(socket->text);
     const auto [refused] = co_await connection.async_connect(daemon, quiet);
     if (is_nobody(refused)) co_return text();
-    if (refused) co_return cannot_ask(where, refused);
+    if (refused) co_return cannot_ask(where, target, refused);
 
     http::request<http::string_body> request(http::verb::post, target, 11);
     request.set(http::field::host, "localhost");
@@ -203,13 +206,13 @@ io::task<std::optional<std::string>> post(disk::paths where, std::string target,
     request.prepare_payload();
     const auto [unsent, sent] = co_await http::async_write(connection, request, quiet);
     crypto::wipe(request.body());
-    if (unsent) co_return cannot_ask(where, unsent);
+    if (unsent) co_return cannot_ask(where, target, unsent);
 
     beast::flat_buffer buffer;
     http::response_parser<http::string_body> parser;
     parser.body_limit(policy::limits::response_bytes);
     const auto [read_error, response] = co_await http::async_read(connection, buffer, parser, quiet);
-    if (read_error) co_return cannot_ask(where, read_error);
+    if (read_error) co_return cannot_ask(where, target, read_error);
     co_return text(std::move(parser.get().body()));
 }
 

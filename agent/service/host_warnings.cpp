@@ -234,6 +234,7 @@ private:
         }
         struct stat facts {};
         bool exists = false;
+        bool directory = false;
         for (const auto& path : candidates) {
             if (::stat(path.c_str(), &facts) != 0) {
                 if (errno == EACCES) return;
@@ -241,8 +242,11 @@ private:
             }
             exists = true;
             if (S_ISREG(facts.st_mode) && (facts.st_mode & 0111) != 0) return;
+            directory = directory || S_ISDIR(facts.st_mode);
         }
-        if (!exists)
+        if (directory)
+            warn(key, who + ": " + name + " is a directory; name the program in it");
+        else if (!exists)
             warn(key, who + ": " + name + " does not exist; install it, or correct the path");
         else
             warn(key, who + ": " + name + " is not an executable file; run: chmod 0755 " + name);

@@ -141,7 +141,7 @@ io::task<policy::remote_user> find_user(application& app, policy::user_name name
     std::string ids;
     for (const auto& user : *found)
         ids += (ids.empty() ? "" : ", ") + user.id;
-    co_return refuse(name, std::to_string(found->size()) + " users of the platform have this certificate (" +
+    co_return refuse(name, policy::count(found->size(), "user") + " of the platform have this certificate (" +
                                ids + "); choose one with --remote-id ID");
 }
 

@@ -49,8 +49,10 @@ verb_answer answer_of(const reconcile::report& report)
         messages.push_back(policy::about("exposure " + name, sentence));
     for (const auto& user : report.users) {
         users.push_back({user.name.exposure, user.name.user, user.converged, user.sentence});
-        if (!user.converged && !report.exposures.contains(user.name.exposure))
-            messages.push_back(policy::about(user.name, user.sentence));
+        const auto incident = report.incidents.find(user.name.exposure);
+        const bool said = report.exposures.contains(user.name.exposure) ||
+                          (incident != report.incidents.end() && incident->second == user.sentence);
+        if (!user.converged && !said) messages.push_back(policy::about(user.name, user.sentence));
     }
     for (const auto& [name, failed] : report.credentials)
         messages.push_back(policy::about("credential " + name, failed.context));

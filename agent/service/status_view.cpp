@@ -148,7 +148,7 @@ public:
         else if (view_.login.state == platform::login_state::required)
             say("Not logged in. Run: exposure-agent login", "");
         for (const auto& e : view_.exposures) {
-            if (!e.incident.empty())
+            if (!e.incident.empty() && e.incident != e.last_error)
                 say(policy::about("exposure " + e.name, e.incident), "exposure-agent plan");
             if (!e.last_error.empty())
                 say(policy::about("exposure " + e.name, e.last_error) + next_retry(e.next_attempt, now_),
@@ -176,12 +176,12 @@ private:
     // What keeps a whole exposure waiting is said once, not for each of its users.
     void add(const policy::user_status& s)
     {
+        const auto& sentence = s.last_error.empty() ? s.sentence : s.last_error;
         const bool said = std::ranges::any_of(view_.exposures, [&](const auto& e) {
-            return e.name == s.name.exposure && !s.last_error.empty() && e.last_error == s.last_error;
+            return e.name == s.name.exposure && (e.last_error == sentence || e.incident == sentence);
         });
         if (!said && (s.attention || !s.last_error.empty()))
-            say(policy::about(s.name, s.last_error.empty() ? s.sentence : s.last_error) +
-                    next_retry(s.next_attempt, now_),
+            say(policy::about(s.name, sentence) + next_retry(s.next_attempt, now_),
                 "exposure-agent explain " + s.name.text());
         for (const auto& r : s.retiring)
             say(s.name.text() + ": " + r.common_name + " will be deleted " +

@@ -211,8 +211,8 @@ BOOST_AUTO_TEST_CASE(assignments_over_a_template)
         return failure.context;
     };
     BOOST_TEST(says(refused("planNmae=x"), "did you mean planName?"));
-    BOOST_TEST(says(refused("colour=x"), "there are planName, serviceName"));
-    BOOST_TEST(says(refused("type=x"), "\"type\""));
+    BOOST_TEST(says(refused("colour=x"), "the request has planName, serviceName"));
+    BOOST_TEST(says(refused("type=x"), "'type'"));
     BOOST_TEST(says(refused("planName"), "KEY=VALUE"));
     BOOST_TEST(says(refused("=x"), "KEY=VALUE"));
     BOOST_CHECK(platform::overlay("{}", {}).error().code == errc::bad_answer);

@@ -418,15 +418,16 @@ BOOST_AUTO_TEST_CASE(a_refusal_is_told_from_a_broker_that_is_away_by_the_pair_in
         const char* said;
     };
     const row rows[] = {
-        {refused_tls, accepted, 60s, "; it accepts the certificate in use, which stays; access may still be"},
+        {refused_tls, accepted, 60s, "; it accepts the certificate in use, which stays; the platform may still be"},
         {refused_tls, accepted, 1h, "; ask the platform's operator why logs-orion-123-siem-"},
         {group_not_granted, refused_tls, 60s,
          "; nor does it accept the certificate in use, which stays (said"},
-        {group_not_granted, unreachable, 60s, "(said the broker); the certificate in use stays; access may"},
+        {group_not_granted, unreachable, 60s, "(said the broker); the certificate in use stays; the platform may"},
         {unreachable, unreachable, 60s,
          "did not say whether it accepts the new certificate (said the broker); "
-         "the certificate in use stays; it is asked again"},
-        {unreachable, accepted, 60s, "; it accepts the certificate in use, which stays; it is asked again"},
+         "the certificate in use stays. The agent asks again"},
+        {unreachable, accepted, 60s,
+         "; it accepts the certificate in use, which stays. The agent asks again"},
     };
     for (const auto& r : rows) {
         const auto said = sentence_of(r.fresh, r.in_use, r.timeout);

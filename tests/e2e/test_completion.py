@@ -1,7 +1,13 @@
 """Candidates for the command line, as requested by the completion scripts."""
 
+import fcntl
+import os
+import pty
+import select
 import shutil
+import struct
 import subprocess
+import termios
 import unittest
 
 import harness
@@ -66,6 +72,44 @@ class CompletionTest(unittest.TestCase):
                 done = subprocess.run(["bash", "-c", script, "bash", harness.built("exposure-agent"), *words],
                                       capture_output=True, text=True, check=True)
                 self.assertEqual(done.stdout.split(), found, done.stderr)
+
+    @unittest.skipUnless(shutil.which("zsh"), "needs zsh")
+    def test_zsh(self):
+        """The names of users and exposures, as a person gets them: an interactive shell, and the tab key."""
+        program = harness.built("exposure-agent")
+        config = self.agent.config_file
+        for typed, expected in ((f"-c {config} rotate logs/s", "rotate logs/siem "),
+                                (f"-c {config} rotate logs/siem logs/b", "logs/siem logs/backup "),
+                                (f"-c {config} users show l", "users show logs "),
+                                (f"-c {config} status --che", "status --check "),
+                                ("status --output=j", "status --output=json "),
+                                ("complet", "completion ")):
+            with self.subTest(typed=typed):
+                master, slave = pty.openpty()
+                fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 400, 0, 0))  # no line is broken
+                shell = subprocess.Popen(["zsh", "-f", "-i"], stdin=slave, stdout=slave, stderr=slave,
+                                         start_new_session=True, env=self.agent.environment({"TERM": "dumb"}))
+                os.close(slave)
+                seen = []
+
+                def shown(wanted):
+                    while wanted not in "".join(seen):
+                        if not select.select([master], [], [], harness.RUN_TIMEOUT)[0]:
+                            self.fail(f"{wanted!r} is not in {''.join(seen)!r}")
+                        seen.append(os.read(master, 65536).decode(errors="replace"))
+
+                try:
+                    os.write(master, (f"unsetopt zle_bracketed_paste beep; PROMPT=; path=({program.parent} $path); "
+                                      "autoload -U compinit; compinit -u -D; "
+                                      "source <(exposure-agent completion zsh); print rea''dy\n").encode())
+                    shown("ready\r\n")
+                    seen.clear()
+                    os.write(master, f"exposure-agent {typed}\t".encode())
+                    shown(expected)
+                finally:
+                    shell.kill()
+                    shell.wait()
+                    os.close(master)
 
     def test_syntax_elsewhere(self):
         for shell in ("zsh", "fish"):

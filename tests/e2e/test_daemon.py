@@ -518,7 +518,7 @@ class SocketTest(DaemonCase):
         began = time.monotonic()
         said = self.web.run("rotate", "--timeout", "2s", "logs/one").stderr
         self.assertLess(time.monotonic() - began, 60)
-        self.assertIn("gave no answer", said)
+        self.assertIn("did not answer", said)
         wait_until(lambda: self.web.status("logs/one")["deploy"] == "pending")
         self.web.run("rotate", "--timeout", "60s", "logs/two", expect=0)
 
@@ -615,7 +615,10 @@ class OneShotTest(DaemonCase):
         self.converged(agent, "one")
         daemon.send_signal(signal.SIGSTOP)
         self.addCleanup(daemon.send_signal, signal.SIGCONT)
-        self.assertIn("gave no answer", agent.run("reconcile", "--timeout", "1s").stderr)
+        said = agent.run("reconcile", "--timeout", "1s", expect=1).stderr
+        self.assertIn("did not answer (timed out", said)
+        self.assertIn("Run: systemctl restart exposure-agent", said)
+        self.assertNotIn("may have done the work", said)  # it was not asked for any: nothing beyond the limit
 
     def test_two_one_shots(self):
         """Without a daemon, the second of two changing commands gives up at once."""

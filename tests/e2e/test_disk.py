@@ -215,7 +215,7 @@ class DiskTest(unittest.TestCase):
         elsewhere = self.agent.directory / "elsewhere"
         directory.rename(elsewhere)
         directory.symlink_to(elsewhere)
-        self.obstructed(["is a link", "move it away"])
+        self.obstructed(["is a symbolic link", "move it away"])
         self.in_use()
         directory.unlink()
         elsewhere.rename(directory)
@@ -227,7 +227,7 @@ class DiskTest(unittest.TestCase):
         current = self.agent.published("a").current
         current.unlink()
         current.write_text("somebody's")
-        self.obstructed(["current is no link", "move it away"])
+        self.obstructed(["current is not a symbolic link", "move it away"])
         current.unlink()
         self.healed(rotated=False)
 
@@ -237,7 +237,7 @@ class DiskTest(unittest.TestCase):
         key = self.agent.published("a").current / "key.pem"
         key.unlink()
         key.mkdir()
-        self.obstructed(["key.pem is no regular file", "move it away"])
+        self.obstructed(["key.pem is not a regular file", "move it away"])
         running = self.agent.start("run")
         try:
             harness.wait_until(lambda: (self.agent.state_dir / "control.sock").exists())

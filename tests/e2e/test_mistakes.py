@@ -29,7 +29,7 @@ COMMAND_LINE = (
     (["--log-level", "loud", "status"], 64, "'loud' is not one of debug|error|info|warn"),
     (["--log-format", "xml", "status"], 64, "--log-format: 'xml' is not one of"),
     (["run", "--deploy", "direkt"], 64, "'direkt' is not one of direct|unit"),
-    (["completion"], 64, "is missing"),
+    (["completion"], 64, "SHELL (bash|zsh|fish) is missing"),
     (["completion", "tcsh"], 64, "'tcsh' is not one of bash|zsh|fish"),
     (["check", "again"], 64, "unexpected argument 'again'"),
     (["takeover", "now"], 64, "unexpected argument 'now'"),
