@@ -190,6 +190,10 @@ notify_decision notifications(const notify_facts& facts, const notify_memory& be
         decision.due.push_back(over(k));
         decision.memory.cases.push_back(k);
     }
+    if (decision.due.empty()) {  // what could not be told is over
+        decision.memory.failure.reset();
+        decision.memory.failing_since.reset();
+    }
     const auto& failure = before.failure;
     if (!decision.due.empty() && failure && failure->last <= now && failure->next_attempt &&
         *failure->next_attempt > now) {

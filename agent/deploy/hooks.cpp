@@ -160,21 +160,24 @@ std::string last_words(std::string_view text)
 
 std::string ending(const io::process_outcome& outcome, policy::duration timeout)
 {
-    if (outcome.timed_out) return "was ended after its time limit of " + policy::format_duration(timeout);
+    if (outcome.timed_out) return "timed out after " + policy::format_duration(timeout);
     if (outcome.signal != 0)
-        return "was ended by signal " + std::to_string(outcome.signal) + " (" + ::strsignal(outcome.signal) +
+        return "killed by signal " + std::to_string(outcome.signal) + " (" + ::strsignal(outcome.signal) +
                ")";
-    return "ended with exit code " + std::to_string(outcome.exit_code);
+    return "exit " + std::to_string(outcome.exit_code);
 }
 
 policy::failure failed(const hook_run& run, std::size_t index, const std::string& how)
 {
     const bool of_user = !run.name.exposure.empty();
+    const std::string which =
+        run.hooks.size() == 1 ? std::string()
+                              : std::to_string(index + 1) + " of " + std::to_string(run.hooks.size()) + " ";
     return {.code = policy::errc::hook_failed,
-            .context = subject_of(run.name) + ": hook " + std::to_string(index + 1) + " of " +
-                       std::to_string(run.hooks.size()) + " (" + io::printable(describe(run.hooks[index])) +
-                       ") " + how + "; it is repeated until it returns 0, at once with `exposure-agent " +
-                       (of_user ? "deploy " + run.name.text() : "reconcile") + "`",
+            .context = subject_of(run.name) + ": hook " + which + "failed (" +
+                       io::printable(describe(run.hooks[index])) + ": " + how +
+                       "). Retry now: exposure-agent " +
+                       (of_user ? "deploy " + run.name.text() : "reconcile"),
             .kind = policy::retry::later};
 }
 
@@ -188,7 +191,7 @@ policy::failure not_run(const hook_run& run, const policy::failure& why)
 std::string ending_and_words(const io::process_outcome& outcome, policy::duration timeout)
 {
     const auto words = last_words(outcome.err.empty() ? outcome.out : outcome.err);
-    return ending(outcome, timeout) + (words.empty() ? ", no output" : ", saying: " + words);
+    return ending(outcome, timeout) + (words.empty() ? ", no output" : ": " + words);
 }
 
 }  // namespace
@@ -252,7 +255,7 @@ io::task<void> hooks_runner::run_one(const hook_run& run, std::size_t index)
     const auto after = co_await ask_unit(process_, systemctl_, hook.unit);
     if (!after) co_return after.error();
     const auto wrong = policy::not_served(*before, *after, hook.what == policy::hook::kind::restart);
-    if (wrong) co_return failed(run, index, "did not help: " + *wrong);
+    if (wrong) co_return failed(run, index, *wrong);
     co_return policy::result<void>();
 }
 

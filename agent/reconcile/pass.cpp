@@ -17,6 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t parallel_users = 64;
 constexpr auto first_poll = 100ms;  // IN PROGRESS: the first look again, then rarer
+constexpr int most_hook_waits = 5;
 constexpr auto last_poll = std::chrono::milliseconds(policy::limits::poll_last);
 constexpr auto of_look = "look";         // what an exposure's failure is remembered of, or its address
 constexpr int rounds_without_look = 32;  // a plan that never ends is a bug, not a busy loop
@@ -364,6 +365,11 @@ std::optional<std::chrono::milliseconds> exposure_pass::next_look(const pass_out
         if (name.exposure != exposure_ || failed_.contains(name) ||
             (!options.only.empty() && !options.only.contains(name)))
             continue;
+        // hooks that the schedule runs at the same times fail for those who wait, too
+        if (user.deploy_failure && ++hook_waits_[name] > most_hook_waits) {
+            failed_[name] = user.deploy_failure->sentence;
+            continue;
+        }
         for (const auto* memory : {&user.failure, &user.deploy_failure, &user.clear_failure})
             if (*memory && (*memory)->next_attempt)
                 at_latest(std::max<std::chrono::milliseconds>(*(*memory)->next_attempt - now, first_poll));

@@ -70,6 +70,7 @@ private:
     std::string exposure_;
     step_listener listener_;
     std::map<policy::user_name, int> attempts_;
+    std::map<policy::user_name, int> hook_waits_;
     std::map<policy::user_name, std::string> failed_;
     int look_attempts_ = 0;
     bool has_instance_ = false;                 // in this pass, as are these

@@ -108,6 +108,12 @@ std::string next_retry(const std::optional<policy::instant>& at, policy::instant
     return *at <= now ? "; next retry now" : "; next retry in " + until(at, now);
 }
 
+// The time of the next attempt, before the command that does not wait for it.
+std::string with_retry(std::string sentence, const std::optional<policy::instant>& at, policy::instant now)
+{
+    return sentence.insert(std::min(sentence.find(". Retry now: "), sentence.size()), next_retry(at, now));
+}
+
 // The command that the sentence itself names, else the usual one.
 std::string command_of(const std::string& sentence, const std::string& usual)
 {
@@ -151,7 +157,7 @@ public:
             if (!e.incident.empty() && e.incident != e.last_error)
                 say(policy::about("exposure " + e.name, e.incident), "exposure-agent plan");
             if (!e.last_error.empty())
-                say(policy::about("exposure " + e.name, e.last_error) + next_retry(e.next_attempt, now_),
+                say(with_retry(policy::about("exposure " + e.name, e.last_error), e.next_attempt, now_),
                     "exposure-agent doctor");
         }
         for (const auto& s : view_.users)
@@ -181,7 +187,7 @@ private:
             return e.name == s.name.exposure && (e.last_error == sentence || e.incident == sentence);
         });
         if (!said && (s.attention || !s.last_error.empty()))
-            say(policy::about(s.name, sentence) + next_retry(s.next_attempt, now_),
+            say(with_retry(policy::about(s.name, sentence), s.next_attempt, now_),
                 "exposure-agent explain " + s.name.text());
         for (const auto& r : s.retiring)
             say(s.name.text() + ": " + r.common_name + " will be deleted " +

@@ -78,17 +78,16 @@ io::process_outcome shown(const std::string& state, const std::string& sub_state
 }
 
 const std::vector<ending> endings = {
-    {exited(3, "", ""), "hook 1 of 1 (/bin/x) ended with exit code 3, no output;"},
-    {exited(1, "said on out\n", ""), "ended with exit code 1, saying: said on out;"},
-    {exited(1, "out", "first\nsecond\r\nlast\n\n"), "saying: first | second | last;"},
-    {exited(1, "", "1\n2\n3\n4\n5\n6"), "saying: 3 | 4 | 5 | 6;"},
-    {exited(1, "", "\x1b[31mred\x07"), "saying: \\x1b[31mred\\x07;"},
-    {exited(1, "", std::string(5000, 'y') + "end"), std::string(597, 'y') + "end;"},
-    {{.exit_code = -1, .signal = SIGSEGV, .out = {}, .err = {}},
-     "was ended by signal 11 (Segmentation fault)"},
-    {{.exit_code = -1, .signal = SIGTERM, .timed_out = true, .out = {}, .err = {}},
-     "was ended after its time limit of 60 s"},
-    {{.exit_code = 0, .timed_out = true, .out = {}, .err = {}}, "was ended after its time limit"},
+    {exited(3, "", ""),
+     "logs/siem: hook failed (/bin/x: exit 3, no output). Retry now: exposure-agent deploy logs/siem"},
+    {exited(1, "said on out\n", ""), "exit 1: said on out)."},
+    {exited(1, "out", "first\nsecond\r\nlast\n\n"), "exit 1: first | second | last)."},
+    {exited(1, "", "1\n2\n3\n4\n5\n6"), ": 3 | 4 | 5 | 6)."},
+    {exited(1, "", "\x1b[31mred\x07"), ": \\x1b[31mred\\x07)."},
+    {exited(1, "", std::string(5000, 'y') + "end"), std::string(597, 'y') + "end)."},
+    {{.exit_code = -1, .signal = SIGSEGV, .out = {}, .err = {}}, "killed by signal 11 (Segmentation fault)"},
+    {{.exit_code = -1, .signal = SIGTERM, .timed_out = true, .out = {}, .err = {}}, "timed out after 60 s"},
+    {{.exit_code = 0, .timed_out = true, .out = {}, .err = {}}, "timed out after"},
 };
 
 BOOST_AUTO_TEST_SUITE(deploy_hooks)
@@ -178,7 +177,7 @@ BOOST_FIXTURE_TEST_CASE(the_first_failure_ends_the_run, fixture)
     const auto done = run({command({"/bin/a"}), command({"/bin/b"}), command({"/bin/c"})});
     BOOST_REQUIRE(!done.has_value());
     BOOST_TEST(process.requests.size() == 2u);
-    BOOST_TEST(done.error().context.starts_with("logs/siem: hook 2 of 3 (/bin/b) ended with exit code 2"));
+    BOOST_TEST(done.error().context.starts_with("logs/siem: hook 2 of 3 failed (/bin/b: exit 2"));
     BOOST_TEST(done.error().context.ends_with("`exposure-agent deploy logs/siem`"));
 }
 
@@ -231,7 +230,7 @@ BOOST_AUTO_TEST_CASE(a_loud_program_has_the_last_word)
                                                                    "head -c 9000000 /dev/zero >&2; echo >&2; "
                                                                    "echo $EXPOSURE >&2; exit 3"})})));
     BOOST_REQUIRE(!done.has_value());
-    BOOST_TEST(done.error().context.find("ended with exit code 3, saying: ") != std::string::npos);
+    BOOST_TEST(done.error().context.find(": exit 3: ") != std::string::npos);
     BOOST_TEST(done.error().context.find(" | logs; it is repeated") != std::string::npos);
     BOOST_TEST(done.error().context.size() < 4000u);
 }

@@ -515,7 +515,7 @@ class CredentialTest(CatalogCase):
         self.configure(self.credential(hooks=self.hook("exit 3")))
         self.reconcile(1)
         self.assertTrue(self.file.exists())
-        self.assertRegex(self.standing()["last_error"], "^credential bucket: hook 1 of 1 .*exit code 3.*agent reconcile`")
+        self.assertRegex(self.standing()["last_error"], r"^credential bucket: hook failed \(.*: exit 3.*\)\. Retry now: exposure-agent reconcile$")
         self.hook()
         self.reconcile()
         self.assertEqual(self.runs(), 2)

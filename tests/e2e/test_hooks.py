@@ -105,7 +105,7 @@ class HookTest(HookCase):
                 self.assertNotIn("second", self.runs())
                 self.assert_pending(agent)
                 error = agent.status(NAME)["last_error"]
-                self.assertIn(f"exit code {code}", error)
+                self.assertIn(f": exit {code}", error)
                 self.assertIn("the reason", error)
 
                 self.script("", "first")
@@ -128,7 +128,7 @@ class HookTest(HookCase):
         text = "sleep 1000 & echo $! >child; echo $$ >parent; trap '' TERM; while :; do sleep 1; done"
         agent = self.agent(self.hook(text, timeout="1s"))
         agent.run("reconcile", "--timeout", "8s", expect=1)
-        self.assertIn("time limit", agent.status(NAME)["last_error"])
+        self.assertIn("timed out after", agent.status(NAME)["last_error"])
         for name in ("child", "parent"):
             pid = self.read_pid(name)
             harness.wait_until(lambda: not is_alive(pid))
@@ -146,7 +146,7 @@ class HookTest(HookCase):
         agent = self.agent(self.hook(f"{loud}; exit 3"))
         done = agent.run("reconcile", "--timeout", "5s", expect=1)
         self.assertLess(len(done.stdout) + len(done.stderr), 20_000)
-        self.assertIn("exit code 3", agent.status(NAME)["last_error"])
+        self.assertIn(": exit 3", agent.status(NAME)["last_error"])
         self.script(loud)
         agent.run("deploy", NAME, expect=0)
         self.assert_done(agent)
@@ -259,7 +259,7 @@ class SpoolTest(HookCase):
         self.start(agent)
         harness.wait_until(self.entry.exists)
         self.helper(agent, expect=1)
-        harness.wait_until(lambda: "exit code 3" in (agent.status(NAME)["last_error"] or ""))
+        harness.wait_until(lambda: ": exit 3" in (agent.status(NAME)["last_error"] or ""))
         self.script("")
         harness.wait_until(self.entry.exists)
         self.helper(agent, expect=0)

@@ -302,7 +302,7 @@ class RunbookTest(unittest.TestCase):
         first = host.published("siem-forwarder").generation
         Host.write_program(restart, "echo no such topic >&2; exit 3")
         host.run("rotate", NAME, expect=1)
-        self.shows("status", r"failed", r"exit 3: no such topic", r"next retry in ", f"exposure-agent deploy {NAME}")
+        self.shows("status", r"failed", rf"{NAME}: hook failed \(\S+: exit 3: no such topic\); next retry (in|now).*\. Retry now: exposure-agent deploy {NAME}")
         self.attention()
         self.assertEqual(len(self.platform.users()), 2)
         self.assertIn("exit 3", host.log())
@@ -377,8 +377,10 @@ class RunbookTest(unittest.TestCase):
 
     def test_the_budget_is_spent(self):
         host = self.host()
+        host.stop_daemon()
         host.settings["reconcile"]["max_creates_per_user"] = 1
         host.write_config()
+        host.start_daemon()
         self.platform.delete_users()
         host.run("reconcile", expect=1)
         self.shows("status", rf"{NAME} +blocked", "max_creates_per_user")
@@ -402,7 +404,7 @@ class RunbookTest(unittest.TestCase):
             host.run(verb, expect=78)
         shown = host.run("status", expect=78)  # the last configuration in force
         self.assertRegex(shown.stdout, rf"{NAME} +valid")
-        self.assertRegex(self.do("exposure-agent check", expect=78).stdout, r":\d+:\d+: .*did you mean consumer_group")
+        self.assertRegex(self.do("exposure-agent check", expect=78).stdout, r":\d+:\d+: .*did you mean `consumer_group`")
         self.assertEqual(len(self.platform.users()), 1)
 
         host.config_file.write_text(right)
@@ -463,7 +465,8 @@ class RunbookTest(unittest.TestCase):
         host.run("decommission", "--now", "--yes", expect=0)
         self.assertIn("This host was decommissioned", self.do("exposure-agent status").stdout)
         self.assertEqual(self.platform.users(), [])
-        self.assertEqual(host.stored_tokens(), "")
+        tokens = json.loads(host.stored_tokens())["tokens"]
+        self.assertEqual((tokens["access_token"], tokens["refresh_token"]), ("", ""))
         self.assertFalse(os.path.lexists(host.published("siem-forwarder").current))
         self.all_done()
 

@@ -268,6 +268,22 @@ BOOST_AUTO_TEST_CASE(told_only_once_it_is_sent)
     BOOST_TEST(!w.memory.failing_since);
 }
 
+// Otherwise the host would report a failure forever that no later notification can end.
+BOOST_AUTO_TEST_CASE(nothing_is_unsent_once_the_case_is_over)
+{
+    told_world w;
+    w.in_use();
+    w.login = {.required = true, .sentence = "not logged in"};
+    const policy::failure down{.code = errc::hook_failed, .context = "hooks.example.com answered 503"};
+    w.memory = policy::after_sending(w.decide().memory, down, w.now);
+    w.memory = w.decide().memory;
+    BOOST_TEST(w.memory.failure.has_value());
+    w.login = {};
+    BOOST_TEST(w.tell() == "");
+    BOOST_TEST(!w.memory.failure);
+    BOOST_TEST(!w.memory.failing_since);
+}
+
 BOOST_AUTO_TEST_CASE(an_end_that_could_not_be_sent_is_sent_later_and_not_at_all_if_it_comes_back)
 {
     told_world w;

@@ -164,7 +164,7 @@ class boot(unittest.TestCase):
         user = self.user()
         self.assertNotEqual(user["generation"], before)
         self.assertEqual(user["deploy"], "failed")
-        self.assertIn("(restart consumer.service) did not help: it is in state failed", user["last_error"])
+        self.assertIn("(restart consumer.service: it is in state failed", user["last_error"])
         self.run_in("rm", "-r", "/etc/systemd/system/consumer.service.d")
         self.run_in("systemctl", "daemon-reload")
         self.run_in("systemctl", "start", "consumer.service")
