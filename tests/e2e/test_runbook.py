@@ -276,7 +276,7 @@ class RunbookTest(unittest.TestCase):
         first = host.published("siem-forwarder").generation
         host.settings["exposures"][0].update(broker="broker.example.com:9093")
         host.write_config()
-        host.with_broker("refused_acl", "topic logs-orion-123: not authorized")
+        host.with_broker("not_authorized_topic", "topic logs-orion-123: not authorized")
         host.start_daemon()
         host.run("rotate", "--timeout", "10s", NAME, expect=1)
         self.shows("status", "the broker does not accept the new certificate")
@@ -305,7 +305,7 @@ class RunbookTest(unittest.TestCase):
         self.shows("status", r"failed", rf"{NAME}: hook failed \(\S+: exit 3: no such topic\); next retry (in|now).*\. Retry now: exposure-agent deploy {NAME}")
         self.attention()
         self.assertEqual(len(self.platform.users()), 2)
-        self.assertIn("exit 3", host.log())
+        self.assertIn("exit 3", host.run("history", expect=0).stdout)
         wait_until(lambda: host.metric("deploy_pending") == 1)
 
         # it cannot work with the new one, but with the previous one
