@@ -12,7 +12,6 @@
 #include <ctime>
 #include <iterator>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -346,33 +345,6 @@ policy::result<secret> make_pkcs12(const private_key& key, const certificate_cha
     std::string der = openssl::to_der<i2d_PKCS12>(file.get());
     if (der.empty()) return errors.failure("cannot encode the PKCS#12 file");
     return secret(std::move(der));
-}
-
-bool is_pkcs12_of(std::string_view file, const secret& password, const private_key& key,
-                  const certificate_chain& chain)
-{
-    const openssl::error_queue errors;
-    auto* at = reinterpret_cast<const unsigned char*>(file.data());
-    const openssl::pkcs12 opened(d2i_PKCS12(nullptr, &at, static_cast<long>(file.size())));
-    const auto* end = reinterpret_cast<const unsigned char*>(file.data() + file.size());
-    if (!opened || at != end || password.empty()) return false;
-
-    EVP_PKEY* found_key = nullptr;
-    X509* found_leaf = nullptr;
-    STACK_OF(X509)* found_rest = nullptr;
-    if (PKCS12_parse(opened.get(), password.c_str(), &found_key, &found_leaf, &found_rest) != 1) return false;
-    const openssl::pkey owned_key(found_key);
-    const openssl::x509 owned_leaf(found_leaf);
-    const openssl::x509_list owned_rest(found_rest);
-    if (!found_key || !found_leaf || EVP_PKEY_eq(found_key, key.native()) != 1) return false;
-
-    std::multiset<std::string> expected = {chain.leaf.der};
-    for (const auto& one : chain.rest)
-        expected.insert(one.der);
-    std::multiset<std::string> found = {openssl::to_der<i2d_X509>(found_leaf)};
-    for (int i = 0; found_rest && i < sk_X509_num(found_rest); ++i)
-        found.insert(openssl::to_der<i2d_X509>(sk_X509_value(found_rest, i)));
-    return found == expected;
 }
 
 }  // namespace crypto

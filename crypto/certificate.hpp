@@ -69,9 +69,4 @@ verdict judge(const certificate& leaf, std::string_view key_fingerprint, policy:
 [[nodiscard]] policy::result<secret> make_pkcs12(const private_key&, const certificate_chain&,
                                                  const std::string& friendly_name, const secret& password);
 
-// True when these bytes are a PKCS#12 file that the password opens and that holds exactly this key and chain.
-// Needed to recognize a file that is still good, because no two files are identical.
-bool is_pkcs12_of(std::string_view file, const secret& password, const private_key&,
-                  const certificate_chain&);
-
 }  // namespace crypto

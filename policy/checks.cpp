@@ -156,7 +156,7 @@ std::optional<finding> pending_unknown(const facts& f)
     const bool sent = g.submitted_at && !g.answered;
     if (sent) {
         const auto settled = *g.submitted_at + f.wanted.reconcile.settle;
-        if (!f.seen || f.seen->looked_at < settled || !f.seen->is_complete()) {
+        if (!f.seen || f.seen->observed_at < settled || !f.seen->is_complete()) {
             auto found = wait(reason::waiting_settle, "no answer to its creation; looking for it in the list",
                               std::max(settled, f.now + duration(1)));
             found.polls = true;

@@ -133,8 +133,8 @@ bool may_show_up(const facts& f, const generation& g)
 {
     // An answered POST has no late duplicate, and the user that gave the certificate is already visible.
     if (!g.submitted_at || (g.answered && (g.remote_id.empty() || g.certificate))) return false;
-    const auto looked_at = f.seen ? f.seen->looked_at : f.now;
-    return looked_at < *g.submitted_at + f.wanted.reconcile.settle;
+    const auto observed_at = f.seen ? f.seen->observed_at : f.now;
+    return observed_at < *g.submitted_at + f.wanted.reconcile.settle;
 }
 
 bool is_left_over(const facts& f, const generation& g) noexcept

@@ -49,7 +49,7 @@ public:
     const observed_state& look(instant now)
     {
         for (auto& [name, exposure] : state_.exposures)
-            exposure.looked_at = now;
+            exposure.observed_at = now;
         return state_;
     }
     void add_instance(const std::string& exposure, const std::string& id)

@@ -80,7 +80,7 @@ finding instance_guard(const desired_exposure& exposure, const observed_exposure
             return closed(reason::instance_missing, "the tenant has no instance and create_instance is false",
                           true);
         auto g = closed(reason::waiting_instance, "the tenant has no instance yet", false);
-        g.polls = onboarding && seen.looked_at < *onboarding + settle;
+        g.polls = onboarding && seen.observed_at < *onboarding + settle;
         if (const auto at = not_before(kept.failure, exposure.base_url, now);
             at && *at > now && !options.ignore_backoff) {
             g.sentence = kept.failure->sentence;

@@ -49,7 +49,7 @@ struct remote_user {
 
 // One exposure as observed. After a failure the rest is empty and says nothing about absence.
 struct observed_exposure {
-    instant looked_at;                        // when it was observed
+    instant observed_at;                      // when it was observed
     std::optional<failure> error;             // the observation failed: nothing is known about this exposure
     std::vector<remote_instance> instances;   // zero or one; more is an incident
     std::vector<remote_user> users;           // of the one instance

@@ -277,7 +277,7 @@ fact_list facts_of(const facts& f, const std::optional<failure>& failed)
     fact_list list{{"now", format_utc(f.now)},
                    {"owner", f.owner},
                    {"in_file", f.want ? "yes" : "no"},
-                   {"platform_seen", f.seen ? format_utc(f.seen->looked_at) : "no"}};
+                   {"platform_seen", f.seen ? format_utc(f.seen->observed_at) : "no"}};
     if (failed) list.emplace_back("platform_error", failed->context);
     list.emplace_back("instance", f.instance_id.empty() ? "unknown" : f.instance_id);
     if (f.current) add_generation(list, "current", f, *f.current);

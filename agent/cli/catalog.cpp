@@ -24,7 +24,7 @@ constexpr policy::duration default_patience = std::chrono::hours(2);  // default
 int with_catalog(const globals& common,
                  std::function<io::awaitable<int>(service::application&, platform::catalog_client&)> work)
 {
-    return look(common, [&](service::application& app) -> io::awaitable<int> {
+    return with_platform(common, [&](service::application& app) -> io::awaitable<int> {
         if (app.desired().catalog_url.empty())
             co_return report_failure(
                 {.code = policy::errc::config, .context = "catalog.base_url is not set in " + common.config});

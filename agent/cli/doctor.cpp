@@ -143,7 +143,7 @@ io::awaitable<void> check_address(service::application& app, std::string url, di
 std::string login_remedy(service::application& app, policy::errc code)
 {
     const auto& desired = app.desired();
-    if (app.world().stored().cloned) return "if the other machine is gone, run: exposure-agent takeover";
+    if (app.state().stored().cloned) return "if the other machine is gone, run: exposure-agent takeover";
     if (desired.identity.access_token) return "check identity.access_token: its source gives no valid token";
     if (code == policy::errc::client_refused)
         return "check identity.client_id and identity.client_secret with the operator of the login server; "
@@ -175,7 +175,7 @@ io::awaitable<bool> check_login(service::application& app, diagnoses& into)
     co_return true;
 }
 
-// The stored tokens looked valid but the platform refused them: its word counts.
+// The stored tokens asked valid but the platform refused them: its word counts.
 void correct_login(service::application& app, const policy::failure& failed, diagnoses& into)
 {
     if (policy::exit_code::of(failed.code) != policy::exit_code::login) return;
@@ -217,7 +217,7 @@ io::awaitable<void> check_creator(service::application& app, policy::desired_exp
 {
     const auto status = co_await app.login_status();
     if (!status || status->subject.empty()) co_return;
-    for (const auto& [name, user] : app.world().stored().users) {
+    for (const auto& [name, user] : app.state().stored().users) {
         const auto* current = user.find(user.current);
         if (name.exposure != exposure.name || !current || current->remote_id.empty()) continue;
         const auto address = reconcile::address_of(exposure);
@@ -276,8 +276,8 @@ io::awaitable<void> check_broker(service::application& app, policy::desired_expo
     deploy::broker_probe probe(app.process());
     for (const auto& want : exposure.users) {
         const policy::user_name name{exposure.name, want.name};
-        const auto user = app.world().stored().users.find(name);
-        if (user == app.world().stored().users.end() || user->second.current.empty()) continue;
+        const auto user = app.state().stored().users.find(name);
+        if (user == app.state().stored().users.end() || user->second.current.empty()) continue;
         auto key = app.store().read_key(name, user->second.current);
         auto certificate = app.store().read_certificate(name, user->second.current);
         if (!key || !certificate) {
@@ -334,10 +334,10 @@ void check_store(const policy::stored_state& stored, diagnoses& into)
 
 io::awaitable<void> check_platform(service::application& app, diagnoses& into)
 {
-    if (auto loaded = co_await app.world().load(); !loaded)
+    if (auto loaded = co_await app.state().load(); !loaded)
         into.push_back({"private store", verdict::failed, loaded.error().context, ""});
     else
-        check_store(app.world().stored(), into);
+        check_store(app.state().stored(), into);
     for (const auto& [origin, url] : addresses_of(app.desired()))
         co_await check_address(app, url, into);
     const bool logged_in = co_await check_login(app, into);
@@ -359,14 +359,14 @@ int doctor(const globals& common)
     host.run([](service::application& a, bool runs, diagnoses& into) -> io::awaitable<void> {
         co_await check_host(a, runs, into);
     }(host, daemon, found));
-    const int looked = look(desired, [&](service::application& app) -> io::awaitable<int> {
+    const int asked = with_platform(desired, [&](service::application& app) -> io::awaitable<int> {
         co_await check_platform(app, found);
         co_return policy::exit_code::done;
     });
-    if (looked == policy::exit_code::busy)
+    if (asked == policy::exit_code::busy)
         found.push_back({"state directory", verdict::failed, "another exposure-agent uses it",
                          "wait until it has ended, or stop it"});
-    else if (looked != policy::exit_code::done) {
+    else if (asked != policy::exit_code::done) {
         const bool hangs = disk::state_lock::is_daemons(disk::paths(desired->state_dir));
         found.push_back(
             {"platform", verdict::failed,

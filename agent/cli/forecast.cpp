@@ -188,14 +188,14 @@ io::awaitable<int> show(service::application& app, const globals& common, const 
     if (!only) co_return report_failure(only.error());
     const auto time = time_of(options.time.value_or(usual_time));
     if (!time) co_return report_failure(time.error());
-    auto& world = app.world();
-    if (auto loaded = co_await world.load(); !loaded) co_return report_failure(loaded.error());
-    if (auto known = reconcile::check_names(world, *only); !known) co_return report_failure(known.error());
-    co_await world.inspect_outputs("");
-    auto seen = co_await service::look_ahead(app, app.clock().now() + *time);
+    auto& state = app.state();
+    if (auto loaded = co_await state.load(); !loaded) co_return report_failure(loaded.error());
+    if (auto known = reconcile::check_names(state, *only); !known) co_return report_failure(known.error());
+    co_await state.inspect_outputs("");
+    auto seen = co_await service::forecast_of(app, app.clock().now() + *time);
     if (!seen) co_return report_failure(seen.error());
     if (!only->empty()) policy::keep_only(*seen, *only);
-    const auto owner = world.stored().owner;
+    const auto owner = state.stored().owner;
     if (common.output == "json")
         print_json(to_json(*seen));
     else if (common.output == "ics")

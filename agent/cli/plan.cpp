@@ -229,12 +229,12 @@ int plan(const globals& common, const plan_options& options)
     if (!desired) return policy::exit_code::configuration;
     const auto only = parse_names(options.names, *desired);
     if (!only) return report_failure(only.error());
-    return look(desired, [&](service::application& app) -> io::awaitable<int> {
-        auto& world = app.world();
-        if (auto loaded = co_await world.load(); !loaded) co_return report_failure(loaded.error());
-        if (auto known = reconcile::check_names(world, *only); !known)
+    return with_platform(desired, [&](service::application& app) -> io::awaitable<int> {
+        auto& state = app.state();
+        if (auto loaded = co_await state.load(); !loaded) co_return report_failure(loaded.error());
+        if (auto known = reconcile::check_names(state, *only); !known)
             co_return report_failure(known.error());
-        const auto preview = co_await reconcile::look_ahead(world, {.ignore_backoff = true});
+        const auto preview = co_await reconcile::preview_of(state, {.ignore_backoff = true});
         credential_statuses credentials;  // with names given, `reconcile` does not touch them
         if (only->empty())
             credentials = reconcile::credential_statuses_of(app.desired(), app.paths(), app.clock().now());
@@ -242,8 +242,8 @@ int plan(const globals& common, const plan_options& options)
             report_failure(failed);
         if (common.json)
             print_json(to_json(preview, credentials, *only));
-        else if (preview.unreached.size() < world.desired().exposures.size() ||
-                 world.desired().exposures.empty())
+        else if (preview.unreached.size() < state.desired().exposures.size() ||
+                 state.desired().exposures.empty())
             print(preview, credentials, *only, app.clock().now());
         if (const int code = reconcile::exit_code(preview.reach); code != policy::exit_code::done)
             co_return code;
@@ -261,13 +261,13 @@ int explain(const globals& common, const std::string& text)
     if (!desired) return policy::exit_code::configuration;
     const auto names = parse_names({text}, *desired);
     if (!names) return report_failure(names.error());
-    return look(desired, [&](service::application& app) -> io::awaitable<int> {
-        auto& world = app.world();
-        if (auto loaded = co_await world.load(); !loaded) co_return report_failure(loaded.error());
-        if (auto known = reconcile::check_names(world, *names); !known)
+    return with_platform(desired, [&](service::application& app) -> io::awaitable<int> {
+        auto& state = app.state();
+        if (auto loaded = co_await state.load(); !loaded) co_return report_failure(loaded.error());
+        if (auto known = reconcile::check_names(state, *names); !known)
             co_return report_failure(known.error());
-        const auto preview = co_await reconcile::look_ahead(world, {});
-        const auto explained = policy::explain(world.desired(), world.observed(), world.stored(),
+        const auto preview = co_await reconcile::preview_of(state, {});
+        const auto explained = policy::explain(state.desired(), state.observed(), state.stored(),
                                                preview.plan, *names->begin(), app.clock().now());
         if (common.json)
             print_json(to_json(explained));

@@ -294,7 +294,7 @@ int run_here(const globals& common, service::application& app, service::verb_req
     service::verb_answer answer;
     app.run([](service::application& a, progress& shown, service::verb_request what,
                service::verb_answer& into) -> io::awaitable<void> {
-        if (auto loaded = co_await a.world().load(); !loaded) {
+        if (auto loaded = co_await a.state().load(); !loaded) {
             into = service::answer_of(loaded.error());
             co_return;
         }
@@ -445,15 +445,15 @@ bool daemon_runs(const policy::desired_state& desired)
     return answer && answer->has_value();
 }
 
-int look(const globals& common, std::function<io::awaitable<int>(service::application&)> work)
+int with_platform(const globals& common, std::function<io::awaitable<int>(service::application&)> work)
 {
     const auto desired = load_configuration(common);
     if (!desired) return policy::exit_code::configuration;
-    return look(desired, std::move(work));
+    return with_platform(desired, std::move(work));
 }
 
-int look(std::shared_ptr<const policy::desired_state> desired,
-         std::function<io::awaitable<int>(service::application&)> work)
+int with_platform(std::shared_ptr<const policy::desired_state> desired,
+                  std::function<io::awaitable<int>(service::application&)> work)
 {
     std::optional<service::application> app;
     const auto take = [&] {

@@ -55,9 +55,9 @@ int show_answer(const globals&, const service::verb_answer&);
 
 // Runs `work` in a read-only application. Bearer tokens come from the daemon if one runs;
 // otherwise the state directory is locked, because a refresh may be due.
-int look(const globals&, std::function<io::awaitable<int>(service::application&)> work);
-int look(std::shared_ptr<const policy::desired_state>,
-         std::function<io::awaitable<int>(service::application&)> work);
+int with_platform(const globals&, std::function<io::awaitable<int>(service::application&)> work);
+int with_platform(std::shared_ptr<const policy::desired_state>,
+                  std::function<io::awaitable<int>(service::application&)> work);
 
 // Runs `work` in an application that reads only what this host stores: no network, no lock.
 int read_state(const globals&, std::function<io::awaitable<int>(service::application&)> work);

@@ -141,25 +141,25 @@ policy::result<selection> selection_of(const status_options& options, const poli
 io::awaitable<int> show_once(service::application& app, const globals& common, const status_options& options,
                              const selection& chosen)
 {
-    auto& world = app.world();
-    if (auto loaded = co_await world.load(); !loaded) co_return report_failure(loaded.error());
-    if (auto known = reconcile::check_names(world, chosen.only); !known)
+    auto& state = app.state();
+    if (auto loaded = co_await state.load(); !loaded) co_return report_failure(loaded.error());
+    if (auto known = reconcile::check_names(state, chosen.only); !known)
         co_return report_failure(known.error());
-    co_await world.inspect_outputs("");
+    co_await state.inspect_outputs("");
     auto login = co_await app.login_status();
     if (!login) co_return report_failure(login.error());
     const auto now = app.clock().now();
-    auto view = service::view_of(world.desired(), world.stored(), *login,
-                                 service::credential_views(world.desired(), app.paths()), now);
+    auto view = service::view_of(state.desired(), state.stored(), *login,
+                                 service::credential_views(state.desired(), app.paths()), now);
     view.disk = service::disk_trouble(app.paths());
-    if (world.desired().notify.enabled()) view.notify = disk::state_database::load_notifications(app.paths());
+    if (state.desired().notify.enabled()) view.notify = disk::state_database::load_notifications(app.paths());
     keep_only(view, chosen.only);
     if (chosen.due)
         std::erase_if(view.users, [&](const auto& s) { return !is_due_within(s, *chosen.due, now); });
     if (common.json)
         print_json(service::to_json(view));
     else if (!chosen.due || !view.users.empty())
-        print(view, world.desired(), common.output == "wide", now);
+        print(view, state.desired(), common.output == "wide", now);
     else
         std::cout << "Nothing expires or rotates within " << policy::format_duration(*chosen.due) << ".\n";
     co_return options.check&& service::needs_attention(view) ? policy::exit_code::failed
@@ -272,12 +272,12 @@ policy::result<policy::instant> start_of(const std::optional<std::string>& since
 }
 
 // A user that no longer exists still has a history.
-policy::result<void> check_names(const reconcile::world& world, std::set<policy::user_name> names,
+policy::result<void> check_names(const reconcile::state& state, std::set<policy::user_name> names,
                                  const events& known)
 {
     for (const auto& e : known)
         names.erase(e.name);
-    return reconcile::check_names(world, names);
+    return reconcile::check_names(state, names);
 }
 
 io::awaitable<int> show(service::application& app, const globals& common, const history_options& options)
@@ -289,8 +289,8 @@ io::awaitable<int> show(service::application& app, const globals& common, const 
     auto found = app.store().history(policy::instant());
     if (!found) co_return report_failure(found.error());
     if (!only->empty()) {
-        if (auto loaded = co_await app.world().load(); !loaded) co_return report_failure(loaded.error());
-        if (auto known = check_names(app.world(), *only, *found); !known)
+        if (auto loaded = co_await app.state().load(); !loaded) co_return report_failure(loaded.error());
+        if (auto known = check_names(app.state(), *only, *found); !known)
             co_return report_failure(known.error());
     }
     std::erase_if(

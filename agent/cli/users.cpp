@@ -72,8 +72,8 @@ io::awaitable<bool> has_the_marked_key(service::application& app, platform::expo
 io::awaitable<listed_user> classify(service::application& app, platform::exposure_address address,
                                     std::string instance, policy::remote_user user)
 {
-    const auto& stored = app.world().stored();
-    const auto known = known_users(app.world().desired(), stored, app.clock().now());
+    const auto& stored = app.state().stored();
+    const auto known = known_users(app.state().desired(), stored, app.clock().now());
     listed_user row{.exposure = address.name, .user = std::move(user), .managed = "none"};
     if (const auto record = known.find(row.user.id); record != known.end()) {
         row.managed = "this";
@@ -226,7 +226,7 @@ io::awaitable<int> show_user(service::application& app, const globals& common,
 {
     const auto exposure = find_exposure(options.exposure, app.desired());
     if (!exposure) co_return report_failure(exposure.error());
-    if (auto loaded = co_await app.world().load(); !loaded) co_return report_failure(loaded.error());
+    if (auto loaded = co_await app.state().load(); !loaded) co_return report_failure(loaded.error());
     const auto address = reconcile::address_of(*exposure);
     const auto instances = co_await app.api().list_instances(address);
     if (!instances) co_return report_failure(instances.error());
@@ -310,8 +310,8 @@ io::awaitable<int> delete_users(service::application& app, const globals& common
 {
     const auto exposures = chosen(app.desired(), options.exposure);
     if (!exposures) co_return report_failure(exposures.error());
-    if (auto loaded = co_await app.world().load(); !loaded) co_return report_failure(loaded.error());
-    if (app.world().stored().cloned)
+    if (auto loaded = co_await app.state().load(); !loaded) co_return report_failure(loaded.error());
+    if (app.state().stored().cloned)
         co_return report_failure(not_deleted(policy::errc::refused,
                                              "this state directory was copied from another machine; nothing "
                                              "is deleted until you run: exposure-agent takeover"));
@@ -355,7 +355,7 @@ io::task<std::vector<policy::remote_instance>> read_instances(service::applicati
                                                               policy::desired_exposure exposure, bool all)
 {
     const auto address = reconcile::address_of(exposure);
-    const auto& known = app.world().stored().exposures;
+    const auto& known = app.state().stored().exposures;
     const auto kept = known.find(exposure.name);
     const bool here = kept != known.end() && kept->second.where.base_url == exposure.base_url &&
                       kept->second.where.tenant == exposure.tenant;
@@ -381,10 +381,10 @@ object to_json(const listed_instance& row)
 
 int users(const globals& common, const std::string& only)
 {
-    return look(common, [&](service::application& app) -> io::awaitable<int> {
+    return with_platform(common, [&](service::application& app) -> io::awaitable<int> {
         const auto exposures = chosen(app.desired(), only);
         if (!exposures) co_return report_failure(exposures.error());
-        if (auto loaded = co_await app.world().load(); !loaded) co_return report_failure(loaded.error());
+        if (auto loaded = co_await app.state().load(); !loaded) co_return report_failure(loaded.error());
         std::vector<listed_user> rows;
         std::vector<int> codes;
         for (const auto& exposure : *exposures) {
@@ -410,7 +410,7 @@ int users(const globals& common, const std::string& only)
 
 int users_show(const globals& common, const users_show_options& options)
 {
-    return look(common, [&](service::application& app) -> io::awaitable<int> {
+    return with_platform(common, [&](service::application& app) -> io::awaitable<int> {
         co_return co_await show_user(app, common, options);
     });
 }
@@ -422,17 +422,17 @@ int users_delete(const globals& common, const users_delete_options& options)
             not_deleted(policy::errc::usage, options.orphans ? "users delete: give ids or --orphans, not both"
                                                              : "users delete: ID is missing. To delete all "
                                                                "orphans, add --orphans"));
-    return look(common, [&](service::application& app) -> io::awaitable<int> {
+    return with_platform(common, [&](service::application& app) -> io::awaitable<int> {
         co_return co_await delete_users(app, common, options);
     });
 }
 
 int instances(const globals& common, const std::string& only)
 {
-    return look(common, [&](service::application& app) -> io::awaitable<int> {
+    return with_platform(common, [&](service::application& app) -> io::awaitable<int> {
         const auto exposures = chosen(app.desired(), only);
         if (!exposures) co_return report_failure(exposures.error());
-        if (auto loaded = co_await app.world().load(); !loaded) co_return report_failure(loaded.error());
+        if (auto loaded = co_await app.state().load(); !loaded) co_return report_failure(loaded.error());
         std::vector<listed_instance> rows;
         std::vector<int> codes;
         for (const auto& exposure : *exposures) {

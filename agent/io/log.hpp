@@ -49,7 +49,7 @@ namespace io::events {
 inline constexpr log_event rotated{"rotated", "bb43b5d114e744f29bbc6f8a1a45a486"};
 // the platform signed a certificate
 inline constexpr log_event issued{"issued", "f1d3b80f20984b089cf5eab4925e8115"};
-// the files of a generation are in place
+// the files of a first certificate, or of one that `rollback` returned to, are in place
 inline constexpr log_event published{"published", "137886221e9149db8822de1101f9f376"};
 // the hooks of a generation have succeeded
 inline constexpr log_event deployed{"deployed", "420e667094954120b36fe6a9d52aa704"};

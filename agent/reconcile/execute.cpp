@@ -126,13 +126,13 @@ io::task<void> executor::perform(policy::action a)
 {
     using policy::action_kind;
     if (policy::changes_platform(a.kind)) {
-        auto room = co_await world_.outside().store.make_room();
+        auto room = co_await state_.outside().store.make_room();
         const auto whose = a.name.user.empty() ? a.name.exposure : a.name.text();
         if (!room) co_return policy::with_context(whose + ": nothing is sent", room.error());
     }
     const bool creates =
         a.kind == action_kind::onboard || a.kind == action_kind::issue || a.kind == action_kind::submit;
-    if (creates && world_.stored().leaving) co_return leaves(a);
+    if (creates && state_.stored().leaving) co_return leaves(a);
     switch (a.kind) {
         case action_kind::onboard:
             co_return co_await onboard(a);
@@ -195,8 +195,8 @@ io::task<void> executor::note(const policy::action& a)
 
 policy::result<policy::generation> executor::generation(const policy::action& a)
 {
-    const auto user = world_.stored().users.find(a.name);
-    const auto* known = user == world_.stored().users.end() ? nullptr : user->second.find(a.generation);
+    const auto user = state_.stored().users.find(a.name);
+    const auto* known = user == state_.stored().users.end() ? nullptr : user->second.find(a.generation);
     if (known) return *known;
     return policy::failure{.code = policy::errc::internal,
                            .context = a.name.text() + ": generation " + a.generation + " is gone"};
@@ -204,7 +204,7 @@ policy::result<policy::generation> executor::generation(const policy::action& a)
 
 platform::group_choice executor::group_for(const policy::desired_exposure& exposure)
 {
-    const auto& observed = world_.observed().exposures;
+    const auto& observed = state_.observed().exposures;
     const auto seen = observed.find(exposure.name);
     const auto* instance =
         seen != observed.end() && !seen->second.instances.empty() ? &seen->second.instances.front() : nullptr;
@@ -216,7 +216,7 @@ platform::group_choice executor::group_for(const policy::desired_exposure& expos
         choice.group = *instance->group;
     if (choice.fields == policy::group_fields::auto_ && instance) choice.fields = instance->fields;
     if (choice.fields == policy::group_fields::auto_)
-        choice.fields = world_.exposure_record(held_, exposure).group_fields;
+        choice.fields = state_.exposure_record(held_, exposure).group_fields;
     return choice;
 }
 
@@ -224,9 +224,9 @@ platform::group_choice executor::group_for(const policy::desired_exposure& expos
 io::task<void> executor::remember_fields(const policy::desired_exposure& exposure,
                                          policy::group_fields fields)
 {
-    if (world_.exposure_record(held_, exposure).group_fields == fields) co_return policy::result<void>();
+    if (state_.exposure_record(held_, exposure).group_fields == fields) co_return policy::result<void>();
     policy::exposure_event accepted = policy::event::group_fields_accepted{fields};
-    co_return co_await world_.record(held_, exposure, std::move(accepted));
+    co_return co_await state_.record(held_, exposure, std::move(accepted));
 }
 
 // ---- an exposure
@@ -234,13 +234,13 @@ io::task<void> executor::remember_fields(const policy::desired_exposure& exposur
 // At most one instance per tenant: the platform is the judge of a second request, a list shows who won.
 io::task<void> executor::onboard(const policy::action& a)
 {
-    const auto exposure = *world_.exposure(a.name.exposure);
+    const auto exposure = *state_.exposure(a.name.exposure);
     policy::exposure_event intent = policy::event::onboarding{};
-    if (auto saved = co_await world_.record(held_, exposure, std::move(intent)); !saved)
+    if (auto saved = co_await state_.record(held_, exposure, std::move(intent)); !saved)
         co_return saved.error();
 
     const auto created =
-        co_await world_.outside().api.create_instance(address_of(exposure), group_for(exposure));
+        co_await state_.outside().api.create_instance(address_of(exposure), group_for(exposure));
     if (created) {
         io::log(io::severity::info, io::events::onboarded, {exposure.name},
                 "tenant " + exposure.tenant + " onboarded");
@@ -248,7 +248,7 @@ io::task<void> executor::onboard(const policy::action& a)
     }
     if (policy::never_sent(created.error())) {
         policy::exposure_event never = policy::event::onboarding_not_sent{};
-        if (auto saved = co_await world_.record(held_, exposure, std::move(never)); !saved)
+        if (auto saved = co_await state_.record(held_, exposure, std::move(never)); !saved)
             co_return saved.error();
     }
     co_return created.error();
@@ -257,7 +257,7 @@ io::task<void> executor::onboard(const policy::action& a)
 io::task<void> executor::remember_instance(const policy::action& a)
 {
     policy::exposure_event found = policy::event::instance_found{a.remote_id};
-    co_return co_await world_.record(held_, *world_.exposure(a.name.exposure), std::move(found));
+    co_return co_await state_.record(held_, *state_.exposure(a.name.exposure), std::move(found));
 }
 
 // --accept-loss: whoever lived in the vanished instance is lost with it. The users first, so that a kill in
@@ -265,30 +265,30 @@ io::task<void> executor::remember_instance(const policy::action& a)
 io::task<void> executor::forget_instance(const policy::action& a)
 {
     std::map<policy::user_name, std::vector<policy::user_event>> lost;
-    for (const auto& [name, user] : world_.stored().users)
+    for (const auto& [name, user] : state_.stored().users)
         for (const auto& g : user.generations)
             if (name.exposure == a.name.exposure && g.where.instance_id == a.remote_id && !g.missing_since)
                 lost[name].push_back(policy::event::missing{g.id, a.sentence});
     for (auto& [name, events] : lost)
-        if (auto saved = co_await world_.record(held_, name, std::move(events), origin_); !saved)
+        if (auto saved = co_await state_.record(held_, name, std::move(events), origin_); !saved)
             co_return saved.error();
     policy::exposure_event forgotten = policy::event::instance_forgotten{};
-    co_return co_await world_.record(held_, *world_.exposure(a.name.exposure), std::move(forgotten));
+    co_return co_await state_.record(held_, *state_.exposure(a.name.exposure), std::move(forgotten));
 }
 
 // ---- a generation on its way
 
 io::task<void> executor::issue(const policy::action& a)
 {
-    const auto exposure = *world_.exposure(a.name.exposure);
-    const auto want = *world_.wanted(a.name);
+    const auto exposure = *state_.exposure(a.name.exposure);
+    const auto want = *state_.wanted(a.name);
     auto key = co_await io::offload(pool(), [&] { return make_key(exposure, want); });
     if (!key) co_return key.error();
-    if (world_.stored().leaving) co_return leaves(a);
+    if (state_.stored().leaving) co_return leaves(a);
 
-    const auto instance = world_.exposure_record(held_, exposure).where.instance_id;
+    const auto instance = state_.exposure_record(held_, exposure).where.instance_id;
     auto fresh =
-        policy::describe_generation(key->fingerprint, exposure, want, instance, world_.stored().owner, now());
+        policy::describe_generation(key->fingerprint, exposure, want, instance, state_.stored().owner, now());
     disk::change with;
     with.keys.push_back({a.name, fresh.id, std::move(key->pem), key->csr_pem});
     policy::user_event created = policy::event::created{fresh, a.why};
@@ -303,25 +303,25 @@ io::task<void> executor::issue(const policy::action& a)
 // found again.
 io::task<void> executor::submit(const policy::action& a)
 {
-    const auto exposure = *world_.exposure(a.name.exposure);
+    const auto exposure = *state_.exposure(a.name.exposure);
     const auto found = generation(a);
     if (!found) co_return found.error();
     const auto before = *found;
     auto csr =
-        co_await io::offload(pool(), [&] { return world_.outside().store.read_csr(a.name, before.id); });
+        co_await io::offload(pool(), [&] { return state_.outside().store.read_csr(a.name, before.id); });
     if (!csr) co_return csr.error();
     auto body = encode_csr(*csr, before.sent.encoding);
     if (!body) co_return body.error();
 
     policy::user_event intent = policy::event::submitting{
-        .generation = before.id, .instance_id = world_.exposure_record(held_, exposure).where.instance_id};
+        .generation = before.id, .instance_id = state_.exposure_record(held_, exposure).where.instance_id};
     if (auto saved = co_await record(a, std::move(intent)); !saved) co_return saved.error();
     io::crash_point("submit.intent-kept");
 
     const auto recorded = generation(a);
     if (!recorded) co_return recorded.error();
     const auto sent = *recorded;
-    const auto created = co_await world_.outside().api.create_user(
+    const auto created = co_await state_.outside().api.create_user(
         address_of(exposure), sent.where.instance_id, sent.sent, group_for(exposure), *body);
     io::crash_point("submit.answered");
     auto answered = answer_to(before, created);
@@ -351,7 +351,7 @@ io::task<void> executor::disown(policy::action a, std::string id, std::string wh
 bool executor::is_another_user(const policy::user_name& name, const policy::generation& g,
                                const policy::remote_user& user) const
 {
-    return !policy::carries_marker(user, world_.stored().owner, name, g) ||
+    return !policy::carries_marker(user, state_.stored().owner, name, g) ||
            std::ranges::any_of(users_with_key(name, g),
                                [&](const policy::remote_user& other) { return other.id != user.id; });
 }
@@ -361,7 +361,7 @@ io::task<void> executor::collect(const policy::action& a)
     const auto found = generation(a);
     if (!found) co_return found.error();
     const auto g = *found;
-    auto detail = co_await world_.outside().api.read_user(address_of(a.name.exposure, g.where),
+    auto detail = co_await state_.outside().api.read_user(address_of(a.name.exposure, g.where),
                                                           g.where.instance_id, g.remote_id);
     if (!detail) co_return detail.error();
     if (detail->certificate.empty())

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/reconcile/world.hpp"
+#include "agent/reconcile/state.hpp"
 #include "policy/action.hpp"
 #include "policy/events.hpp"
 
@@ -16,8 +16,8 @@ namespace reconcile {
 class executor {
 public:
     // In the turn of the exposure that the actions are about.
-    executor(world& w, const world::hold& held, policy::origin from = {})
-        : world_(w), held_(held), origin_(std::move(from))
+    executor(state& s, const state::hold& held, policy::origin from = {})
+        : state_(s), held_(held), origin_(std::move(from))
     {
     }
 
@@ -28,12 +28,12 @@ public:
 private:
     io::task<void> record(const policy::action& a, policy::user_event what)
     {
-        return world_.record(held_, a.name, std::move(what), origin_);
+        return state_.record(held_, a.name, std::move(what), origin_);
     }
     // With what belongs to the same transaction.
     io::task<void> record(const policy::action& a, policy::user_event what, disk::change with)
     {
-        return world_.record(held_, a.name, std::move(what), origin_, std::move(with));
+        return state_.record(held_, a.name, std::move(what), origin_, std::move(with));
     }
 
     // execute.cpp: an exposure, a generation on its way
@@ -72,24 +72,24 @@ private:
     platform::group_choice group_for(const policy::desired_exposure&);
     io::task<void> remember_fields(const policy::desired_exposure&, policy::group_fields);
 
-    policy::instant now() const { return world_.outside().clock.now(); }
+    policy::instant now() const { return state_.outside().clock.now(); }
     // A copy: the record may change while it is used.
     policy::result<policy::generation> generation(const policy::action&);
-    boost::asio::any_io_executor pool() { return world_.outside().pool; }
+    boost::asio::any_io_executor pool() { return state_.outside().pool; }
 
-    world& world_;
-    const world::hold& held_;
+    state& state_;
+    const state::hold& held_;
     policy::origin origin_;
 };
 
 // Told how the hooks of a user ended, in a turn of its exposure.
-using hooks_listener = std::function<io::awaitable<void>(const world::hold&, const policy::action&,
+using hooks_listener = std::function<io::awaitable<void>(const state::hold&, const policy::action&,
                                                          const policy::result<void>& outcome)>;
 
 // Runs the hooks of these users of one exposure, whose turn is given back meanwhile; those of one user that
 // run already are waited for instead. What their end changes is recorded in a turn of its own, on the record
 // as it is then.
-io::awaitable<void> run_hooks(world&, world::hold&, std::vector<policy::action>, policy::origin,
+io::awaitable<void> run_hooks(state&, state::hold&, std::vector<policy::action>, policy::origin,
                               hooks_listener ended);
 
 }  // namespace reconcile

@@ -41,13 +41,13 @@ policy::result<bool> has_key(const platform::user_detail& detail, const policy::
 io::task<void> executor::delete_remote(platform::exposure_address address, std::string instance,
                                        std::string id)
 {
-    auto& api = world_.outside().api;
+    auto& api = state_.outside().api;
     if (auto deleted = co_await api.delete_user(address, instance, id); !deleted) co_return deleted.error();
     io::crash_point("delete.answered");
     const auto left = co_await api.read_user(address, instance, id);
     if (!left && left.error().code == policy::errc::not_found) {
-        if (auto seen = world_.observed().exposures.find(address.name);
-            seen != world_.observed().exposures.end())
+        if (auto seen = state_.observed().exposures.find(address.name);
+            seen != state_.observed().exposures.end())
             std::erase_if(seen->second.users, [&](const policy::remote_user& user) { return user.id == id; });
         co_return policy::result<void>();
     }
@@ -57,15 +57,15 @@ io::task<void> executor::delete_remote(platform::exposure_address address, std::
                                          " after its deletion; it is deleted again later"};
 }
 
-// The users with this generation's mark that the look of this pass showed.
+// The users with this generation's mark that this pass observed.
 std::vector<policy::remote_user> executor::users_with_key(const policy::user_name& name,
                                                           const policy::generation& g) const
 {
     const policy::marker mark{
-        .owner = world_.stored().owner, .name = name, .key = policy::marker_key(g.fingerprint)};
+        .owner = state_.stored().owner, .name = name, .key = policy::marker_key(g.fingerprint)};
     std::vector<policy::remote_user> found;
-    if (const auto seen = world_.observed().exposures.find(name.exposure);
-        seen != world_.observed().exposures.end())
+    if (const auto seen = state_.observed().exposures.find(name.exposure);
+        seen != state_.observed().exposures.end())
         std::ranges::copy_if(
             seen->second.users, std::back_inserter(found),
             [&](const policy::remote_user& user) { return user.mark == mark && !is_noted(g, user.id); });
@@ -77,10 +77,10 @@ std::vector<policy::remote_user> executor::users_with_key(const policy::user_nam
 io::task<std::vector<policy::remote_user>> executor::shown_beside(platform::exposure_address address,
                                                                   policy::generation g)
 {
-    auto& api = world_.outside().api;
+    auto& api = state_.outside().api;
     std::vector<policy::remote_user> users;
     platform::exposure_api::user_handler keep = [&](policy::remote_user user) {
-        const bool ours = user.mark && user.mark->owner == world_.stored().owner;
+        const bool ours = user.mark && user.mark->owner == state_.stored().owner;
         if (ours || user.id == g.remote_id) users.push_back(std::move(user));
     };
     auto listed = co_await api.list_users(address, g.where.instance_id, std::move(keep));
@@ -112,7 +112,7 @@ io::task<void> executor::delete_if_ours(const policy::action& a, policy::generat
     const auto address = address_of(a.name.exposure, g.where);
     const bool confirmed = id == g.remote_id && g.certificate;
     if (confirmed) co_return co_await delete_remote(address, g.where.instance_id, id);
-    const auto detail = co_await world_.outside().api.read_user(address, g.where.instance_id, id);
+    const auto detail = co_await state_.outside().api.read_user(address, g.where.instance_id, id);
     if (!detail && detail.error().code == policy::errc::not_found) co_return policy::result<void>();
     if (!detail) co_return detail.error();
     const auto ours = has_key(*detail, g, now());
@@ -131,7 +131,7 @@ io::task<void> executor::delete_all_of(const policy::action& a, policy::generati
     const auto address = address_of(a.name.exposure, g.where);
     const auto users = co_await shown_beside(address, g);
     if (!users) co_return users.error();
-    const auto& owner = world_.stored().owner;
+    const auto& owner = state_.stored().owner;
     std::set<std::string> ids;
     for (const auto& user : users_with_key(a.name, g))
         ids.insert(user.id);
@@ -153,8 +153,8 @@ io::task<void> executor::delete_all_of(const policy::action& a, policy::generati
 // The list of this pass is enough for a user that it showed, alone: the plan has judged its marker.
 io::task<void> executor::delete_user_of(const policy::action& a, policy::generation g)
 {
-    const auto seen = world_.observed().exposures.find(a.name.exposure);
-    const bool shown = seen != world_.observed().exposures.end() && seen->second.listed &&
+    const auto seen = state_.observed().exposures.find(a.name.exposure);
+    const bool shown = seen != state_.observed().exposures.end() && seen->second.listed &&
                        std::ranges::find(seen->second.users, g.remote_id, &policy::remote_user::id) !=
                            seen->second.users.end();
     const bool alone = std::ranges::all_of(
@@ -206,7 +206,7 @@ io::task<void> executor::retire(const policy::action& a)
 
 io::task<void> executor::remove(const policy::action& a)
 {
-    const auto generations = world_.user(held_, a.name).generations;
+    const auto generations = state_.user(held_, a.name).generations;
     for (const auto& g : generations) {
         if (g.missing_since && users_with_key(a.name, g).empty()) continue;
         if (!g.kept)
@@ -221,12 +221,12 @@ io::task<void> executor::remove(const policy::action& a)
 
 io::task<void> executor::forget(const policy::action& a)
 {
-    const auto user = world_.user(held_, a.name);
+    const auto user = state_.user(held_, a.name);
     std::vector<std::string> ids{user.current, user.previous};
     for (const auto& g : user.generations)
         ids.push_back(g.id);
     std::erase(ids, "");
-    auto& outside = world_.outside();
+    auto& outside = state_.outside();
     auto gone = co_await io::offload(pool(), [&]() -> policy::result<void> {
         if (!user.entry.directory.empty() && !user.current.empty())
             if (auto left = outside.publisher.unpublish(user.entry.directory, ids); !left)
@@ -237,7 +237,7 @@ io::task<void> executor::forget(const policy::action& a)
     disk::change what;
     what.forgotten.push_back(a.name);
     auto forgotten = co_await outside.store.commit(std::move(what));
-    if (forgotten) world_.forget(held_, a.name);
+    if (forgotten) state_.forget(held_, a.name);
     co_return forgotten;
 }
 

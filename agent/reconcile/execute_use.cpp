@@ -94,8 +94,8 @@ policy::failure with_way_back(policy::failure failed, const policy::stored_user&
 // Tells "this pair is refused" from "the broker is down" by trying the pair in use as well.
 io::task<void> executor::verify(const policy::action& a)
 {
-    const auto exposure = *world_.exposure(a.name.exposure);
-    auto& outside = world_.outside();
+    const auto exposure = *state_.exposure(a.name.exposure);
+    auto& outside = state_.outside();
     const auto found = generation(a);
     if (!found) co_return found.error();
     const auto g = *found;
@@ -105,7 +105,7 @@ io::task<void> executor::verify(const policy::action& a)
     auto answer = co_await outside.verifier.ask(std::move(*request));
     if (!answer) co_return answer.error();
 
-    const auto* current = world_.user(held_, a.name).find(world_.user(held_, a.name).current);
+    const auto* current = state_.user(held_, a.name).find(state_.user(held_, a.name).current);
     const bool in_use_expired = current && current->certificate && current->certificate->expiry() <= now();
     if (answer->verdict == verify_verdict::accepted ||
         (answer->verdict == verify_verdict::unreachable && in_use_expired)) {
@@ -123,7 +123,7 @@ io::task<void> executor::verify(const policy::action& a)
     }
     const bool interactive = g.collected_at && now() - *g.collected_at < policy::limits::probe_patience;
     const auto topic = answer->verdict == verify_verdict::topic_not_granted
-                           ? check_topic(exposure, world_.observed())
+                           ? check_topic(exposure, state_.observed())
                            : std::string();
     co_return not_verified(a.name, g.sent.common_name, *answer, of_pair_in_use(current, in_use), topic,
                            interactive);
@@ -134,14 +134,15 @@ io::task<void> executor::verify(const policy::action& a)
 // Complete on disk before one rename puts it in use; repairs go the same way.
 io::task<void> executor::publish(const policy::action& a)
 {
-    const auto exposure = *world_.exposure(a.name.exposure);
-    const auto want = *world_.wanted(a.name);
-    auto& outside = world_.outside();
-    const auto before = world_.user(held_, a.name);
+    const auto exposure = *state_.exposure(a.name.exposure);
+    const auto want = *state_.wanted(a.name);
+    auto& outside = state_.outside();
+    const auto before = state_.user(held_, a.name);
     const auto found = generation(a);
     if (!found) co_return found.error();
     const auto g = *found;
     const bool repair = before.current == g.id;
+    const bool rotation = !repair && !before.current.empty() && a.why != policy::reason::rolled_back;
 
     auto published =
         co_await io::offload(pool(), [&]() -> policy::result<std::vector<policy::published_file>> {
@@ -171,12 +172,14 @@ io::task<void> executor::publish(const policy::action& a)
                                               .rendered = disk::rendering_of(exposure, want),
                                               .hooks = !want.hooks.empty(),
                                               .why = a.sentence});
-    io::log(io::severity::info, repair ? io::events::repaired : io::events::published,
-            {a.name.exposure, a.name.user, g.id},
+    const auto& event = repair     ? io::events::repaired
+                        : rotation ? io::events::rotated
+                                   : io::events::published;
+    io::log(io::severity::info, event, {a.name.exposure, a.name.user, g.id},
             a.name.text() + ": " +
                 (repair ? "published again: " + a.sentence
                         : "certificate in use, valid until " + policy::format_utc(g.certificate->expiry())));
-    if (auto saved = co_await world_.record(held_, a.name, std::move(events), origin_); !saved)
+    if (auto saved = co_await state_.record(held_, a.name, std::move(events), origin_); !saved)
         co_return saved.error();
     co_return co_await leave_old_directory(a, want.output.directory);
 }
@@ -184,14 +187,14 @@ io::task<void> executor::publish(const policy::action& a)
 // The record names the old directory until nothing of ours is left there.
 io::task<void> executor::leave_old_directory(const policy::action& a, std::string directory)
 {
-    const auto user = world_.user(held_, a.name);
+    const auto user = state_.user(held_, a.name);
     if (user.entry.directory == directory) co_return policy::result<void>();
     if (!user.entry.directory.empty()) {
         std::vector<std::string> ids;
         for (const auto& known : user.generations)
             ids.push_back(known.id);
         auto left = co_await io::offload(
-            pool(), [&] { return world_.outside().publisher.unpublish(user.entry.directory, ids); });
+            pool(), [&] { return state_.outside().publisher.unpublish(user.entry.directory, ids); });
         if (!left) co_return left.error();
     }
     policy::user_event moved = policy::event::moved{directory};
@@ -206,25 +209,25 @@ constexpr std::size_t parallel_hooks = 64;
 
 struct hook_job {
     policy::action step;
-    std::optional<world::running_hooks> running;  // none: others run them
+    std::optional<state::running_hooks> running;  // none: others run them
     deploy::hook_run run;
     std::optional<policy::instant> published_at;
 };
 
 // What the step is about: none when another certificate is in use.
-const policy::generation* in_use(const world& w, const policy::action& step)
+const policy::generation* in_use(const state& s, const policy::action& step)
 {
-    const auto user = w.stored().users.find(step.name);
-    if (user == w.stored().users.end() || user->second.current != step.generation) return nullptr;
+    const auto user = s.stored().users.find(step.name);
+    if (user == s.stored().users.end() || user->second.current != step.generation) return nullptr;
     return user->second.find(step.generation);
 }
 
 // None: the file does not want them any more.
-std::optional<hook_job> job_of(world& w, const world::hold& held, policy::action step)
+std::optional<hook_job> job_of(state& s, const state::hold& held, policy::action step)
 {
-    const auto* exposure = w.exposure(step.name.exposure);
-    const auto* want = w.wanted(step.name);
-    const auto* g = in_use(w, step);
+    const auto* exposure = s.exposure(step.name.exposure);
+    const auto* want = s.wanted(step.name);
+    const auto* g = in_use(s, step);
     if (!exposure || !want || !g || !g->certificate) return std::nullopt;
     deploy::hook_run run{.name = step.name,
                          .hooks = want->hooks,
@@ -233,9 +236,9 @@ std::optional<hook_job> job_of(world& w, const world::hold& held, policy::action
                          .not_after = g->certificate->not_after,
                          .topic = exposure->topic,
                          .consumer_group = want->consumer_group,
-                         .reason = w.stored().users.at(step.name).deploy_reason};
+                         .reason = s.stored().users.at(step.name).deploy_reason};
     return hook_job{.step = std::move(step),
-                    .running = w.begin_hooks(held, run.name),
+                    .running = s.begin_hooks(held, run.name),
                     .run = std::move(run),
                     .published_at = g->published_at};
 }
@@ -248,45 +251,45 @@ policy::failure superseded(const policy::user_name& name)
 }
 
 // What came into use meanwhile has hooks of its own to wait for.
-io::task<void> record_end(world& w, const world::hold& held, const hook_job& job, policy::result<void> ran,
+io::task<void> record_end(state& s, const state::hold& held, const hook_job& job, policy::result<void> ran,
                           policy::origin from)
 {
     const auto& name = job.step.name;
-    const auto* g = in_use(w, job.step);
+    const auto* g = in_use(s, job.step);
     if (!g || g->published_at != job.published_at) co_return superseded(name);
     if (!ran && ran.error().code == policy::errc::hook_failed)
-        co_return with_way_back(ran.error(), w.stored().users.at(name));
+        co_return with_way_back(ran.error(), s.stored().users.at(name));
     if (!ran) co_return ran;
     const bool configured = !job.run.hooks.empty();
     if (configured)
         io::log(io::severity::info, io::events::deployed, {name.exposure, name.user, g->id},
                 name.text() + ": hooks succeeded");
     policy::user_event deployed = policy::event::deployed{g->id, configured};
-    co_return co_await w.record(held, name, std::move(deployed), from);
+    co_return co_await s.record(held, name, std::move(deployed), from);
 }
 
-io::awaitable<void> run_job(world& w, hook_job& job, policy::origin from, const hooks_listener& ended)
+io::awaitable<void> run_job(state& s, hook_job& job, policy::origin from, const hooks_listener& ended)
 {
-    if (!job.running) co_return co_await w.hooks_end(job.step.name);
-    auto ran = co_await w.outside().hooks.run(job.run);
+    if (!job.running) co_return co_await s.hooks_end(job.step.name);
+    auto ran = co_await s.outside().hooks.run(job.run);
     if (ran) io::crash_point("deploy.hooks-passed");
-    const auto held = co_await w.take(job.step.name.exposure);
-    const auto outcome = co_await record_end(w, held, job, std::move(ran), std::move(from));
+    const auto held = co_await s.take(job.step.name.exposure);
+    const auto outcome = co_await record_end(s, held, job, std::move(ran), std::move(from));
     co_await ended(held, job.step, outcome);
     job.running.reset();  // in the turn: whoever takes it next knows of their end
 }
 
 }  // namespace
 
-io::awaitable<void> run_hooks(world& w, world::hold& held, std::vector<policy::action> steps,
+io::awaitable<void> run_hooks(state& s, state::hold& held, std::vector<policy::action> steps,
                               policy::origin from, hooks_listener ended)
 {
     std::vector<hook_job> jobs;
     for (auto& step : steps)
-        if (auto job = job_of(w, held, std::move(step))) jobs.push_back(std::move(*job));
+        if (auto job = job_of(s, held, std::move(step))) jobs.push_back(std::move(*job));
     if (jobs.empty()) co_return;
     auto all = io::for_each_parallel(parallel_hooks, jobs.size(), [&](std::size_t i) -> io::awaitable<void> {
-        co_await run_job(w, jobs[i], from, ended);
+        co_await run_job(s, jobs[i], from, ended);
     });
     co_await held.without(std::move(all));
 }

@@ -48,7 +48,7 @@ io::awaitable<std::optional<policy::observed_exposure>> observe_by_id(platform::
                                                                       policy::instant now,
                                                                       std::vector<std::string>& missing)
 {
-    policy::observed_exposure seen{.looked_at = now, .listed = false};
+    policy::observed_exposure seen{.observed_at = now, .listed = false};
     auto instance = co_await api.read_instance(address, asked.instance);
     if (!instance) {
         if (is_refusal(instance.error())) co_return std::nullopt;
@@ -96,7 +96,7 @@ io::awaitable<policy::observed_exposure> observe(platform::exposure_api& api,
         if (by_id) co_return std::move(*by_id);
     }
 
-    policy::observed_exposure seen{.looked_at = now};
+    policy::observed_exposure seen{.observed_at = now};
     auto instances = co_await api.list_instances(address);
     if (!instances) {
         seen.error = instances.error();
@@ -145,14 +145,14 @@ io::awaitable<policy::observed_exposure> observe(platform::exposure_api& api,
     co_return seen;
 }
 
-void note_clocks(world& w, const std::string& exposure)
+void note_clocks(state& s, const std::string& exposure)
 {
-    const auto note = [&w](const platform::exposure_address& address) {
-        if (const auto ahead = w.outside().api.clock_ahead(address))
-            w.observed().clock_ahead[address.base_url] = *ahead;
+    const auto note = [&s](const platform::exposure_address& address) {
+        if (const auto ahead = s.outside().api.clock_ahead(address))
+            s.observed().clock_ahead[address.base_url] = *ahead;
     };
-    if (const auto* wanted = w.exposure(exposure)) note(address_of(*wanted));
-    for (const auto& [name, user] : w.stored().users)
+    if (const auto* wanted = s.exposure(exposure)) note(address_of(*wanted));
+    for (const auto& [name, user] : s.stored().users)
         if (name.exposure == exposure)
             for (const auto& g : user.generations)
                 note(address_of(exposure, g.where));

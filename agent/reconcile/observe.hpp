@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/reconcile/world.hpp"
+#include "agent/reconcile/state.hpp"
 #include "policy/observed.hpp"
 
 namespace reconcile {
@@ -16,6 +16,6 @@ io::awaitable<policy::observed_exposure> observe(platform::exposure_api&, policy
                                                  policy::inquiry, std::string owner, policy::instant now);
 
 // What the Date headers of the exposure's platform said, and of those where its users still live.
-void note_clocks(world&, const std::string& exposure);
+void note_clocks(state&, const std::string& exposure);
 
 }  // namespace reconcile

@@ -16,11 +16,11 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t parallel_users = 64;
-constexpr auto first_poll = 100ms;  // IN PROGRESS: the first look again, then rarer
+constexpr auto first_poll = 100ms;  // IN PROGRESS: first poll after this, then less often
 constexpr int most_hook_waits = 5;
 constexpr auto last_poll = std::chrono::milliseconds(policy::limits::poll_last);
-constexpr auto of_look = "look";         // what an exposure's failure is remembered of, or its address
-constexpr int rounds_without_look = 32;  // a plan that never ends is a bug, not a busy loop
+constexpr auto of_observation = "look";         // what an exposure's failure is remembered of, or its address
+constexpr int rounds_without_observation = 32;  // a plan that never ends is a bug, not a busy loop
 
 bool is_of_platform(policy::errc code)
 {
@@ -47,39 +47,50 @@ bool is_blocked(const policy::user_event& what)
 
 }  // namespace
 
-policy::user_event failure_of(world& w, const policy::action& step, const policy::failure& failed)
+policy::user_event failure_of(state& s, const policy::action& step, const policy::failure& failed)
 {
-    const auto* exposure = w.exposure(step.name.exposure);
+    const auto* exposure = s.exposure(step.name.exposure);
     // as the plan sees it: a host that leaves wants nobody
-    const auto* want = w.stored().leaving ? nullptr : w.wanted(step.name);
+    const auto* want = s.stored().leaving ? nullptr : s.wanted(step.name);
     return policy::event::failed{
         .of = policy::attempt_of(step.kind),
         .what = failed,
         .wanted = exposure && want ? policy::entry_fingerprint(*exposure, *want) : ""};
 }
 
-exposure_pass::exposure_pass(world& w, std::string exposure, step_listener listener)
-    : world_(w), exposure_(std::move(exposure)), listener_(std::move(listener))
+// The pass knows its turn while it runs, and no longer.
+class exposure_pass::turn_of_pass {
+public:
+    turn_of_pass(state::hold*& known, state::hold& held) : known_(known) { known_ = &held; }
+    ~turn_of_pass() { known_ = nullptr; }
+    turn_of_pass(const turn_of_pass&) = delete;
+
+private:
+    state::hold*& known_;
+};
+
+exposure_pass::exposure_pass(state& s, std::string exposure, step_listener listener)
+    : state_(s), exposure_(std::move(exposure)), listener_(std::move(listener))
 {
 }
 
-io::awaitable<pass_outcome> exposure_pass::run(world::hold& held, pass_options options)
+io::awaitable<pass_outcome> exposure_pass::run(state::hold& held, pass_options options)
 {
-    held_ = &held;
+    const turn_of_pass turn(held_, held);
     pass_outcome outcome;
     listed_at_.reset();
     platform_failed_ = false;
-    if (policy::is_decommissioned(world_.stored())) {
+    if (policy::is_decommissioned(state_.stored())) {
         outcome.plan = plan(options);
         co_return outcome;
     }
-    co_await world_.inspect_outputs(exposure_);
+    co_await state_.inspect_outputs(exposure_);
     co_await follow_entries();
-    outcome.observe_failed = co_await look_again(options);
+    outcome.observe_failed = co_await observe_exposure(options);
 
     bool onboarding = false;
     outcome.plan = plan(options);
-    for (int round = 0; round < rounds_without_look && !onboarding; ++round) {
+    for (int round = 0; round < rounds_without_observation && !onboarding; ++round) {
         auto steps = mine(outcome.plan.actions, options);
         if (steps.empty()) break;
         outcome.acted = true;
@@ -90,9 +101,9 @@ io::awaitable<pass_outcome> exposure_pass::run(world::hold& held, pass_options o
     }
     co_await keep_conclusions(outcome.plan);
     co_await remember_list();
-    if (!outcome.observe_failed && world_.exposure(exposure_)) co_await forget_failure();
+    if (!outcome.observe_failed && state_.exposure(exposure_)) co_await forget_failure();
     if (outcome.acted) poll_ = 0ms;
-    outcome.soon = next_look(outcome, onboarding, options);
+    outcome.soon = next_pass(outcome, onboarding, options);
     co_return outcome;
 }
 
@@ -100,53 +111,53 @@ policy::plan_result exposure_pass::plan(const pass_options& options) const
 {
     auto how = options.plan;
     how.pace_of = exposure_;  // others have their own passes
-    return policy::plan(*world_.desired_for(exposure_), world_.observed(), world_.stored(),
-                        world_.outside().clock.now(), how);
+    return policy::plan(*state_.desired_for(exposure_), state_.observed(), state_.stored(),
+                        state_.outside().clock.now(), how);
 }
 
 // A user that left the file keeps what its last entry said.
 io::awaitable<void> exposure_pass::follow_entries()
 {
-    const auto* exposure = world_.exposure(exposure_);
+    const auto* exposure = state_.exposure(exposure_);
     if (!exposure) co_return;
     std::map<policy::user_name, policy::user_event> changed;
     for (const auto& want : exposure->users) {
-        const auto found = world_.stored().users.find({exposure_, want.name});
-        if (found == world_.stored().users.end() || !found->second.unreadable.empty()) continue;
+        const auto found = state_.stored().users.find({exposure_, want.name});
+        if (found == state_.stored().users.end() || !found->second.unreadable.empty()) continue;
         const auto& entry = found->second.entry;
         if (entry.retire_after == want.rotation.retire_after && entry.hooks == want.hooks) continue;
         changed.emplace(found->first, policy::event::entry_changed{want.rotation.retire_after, want.hooks});
     }
     for (auto& [name, what] : changed)
-        if (auto saved = co_await world_.record(*held_, name, std::move(what)); !saved)
+        if (auto saved = co_await state_.record(*held_, name, std::move(what)); !saved)
             io::log(io::severity::error, saved.error().context);
 }
 
-io::awaitable<std::optional<policy::failure>> exposure_pass::look_again(const pass_options& options)
+io::awaitable<std::optional<policy::failure>> exposure_pass::observe_exposure(const pass_options& options)
 {
-    const auto* exposure = world_.exposure(exposure_);
+    const auto* exposure = state_.exposure(exposure_);
     if (!exposure) {
-        note_clocks(world_, exposure_);
+        note_clocks(state_, exposure_);
         co_return std::nullopt;
     }
     const auto wanted = *exposure;
-    const auto now = world_.outside().clock.now();
-    const auto desired = world_.desired_for(exposure_);
+    const auto now = state_.outside().clock.now();
+    const auto desired = state_.desired_for(exposure_);
     const auto interval = options.scheduled ? std::optional(desired->reconcile.interval) : std::nullopt;
-    auto asked = policy::inquiry_of(*desired, wanted, world_.stored(), now, interval);
+    auto asked = policy::inquiry_of(*desired, wanted, state_.stored(), now, interval);
     asked.list = asked.list || options.plan.accept_loss;
-    const auto owner = world_.stored().owner;
-    auto seen = co_await observe(world_.outside().api, wanted, asked, owner, now);
-    note_clocks(world_, exposure_);
+    const auto owner = state_.stored().owner;
+    auto seen = co_await observe(state_.outside().api, wanted, asked, owner, now);
+    note_clocks(state_, exposure_);
     const auto failed = seen.error;
     has_instance_ = !seen.instances.empty();
     for (const auto& id : seen.inconsistent)
         io::log(io::severity::warning, io::events::request_failed, {exposure_},
                 "exposure " + exposure_ + ": the platform lists user " + id +
                     " but answers 404 to its single read; nothing is changed");
-    world_.observed().exposures[exposure_] = std::move(seen);
+    state_.observed().exposures[exposure_] = std::move(seen);
     if (failed) {
-        const std::string what = of_look;
+        const std::string what = of_observation;
         co_await remember_exposure(*failed, what, options);
     } else {
         co_await keep_observations();
@@ -157,13 +168,13 @@ io::awaitable<std::optional<policy::failure>> exposure_pass::look_again(const pa
 
 io::awaitable<void> exposure_pass::keep_observations()
 {
-    for (auto& [name, events] : policy::observations(world_.stored(), world_.observed(), exposure_)) {
+    for (auto& [name, events] : policy::observations(state_.stored(), state_.observed(), exposure_)) {
         for (const auto& what : events)
             if (const auto line =
-                    policy::describe(world_.user(*held_, name), what, world_.outside().clock.now()))
+                    policy::describe(state_.user(*held_, name), what, state_.outside().clock.now()))
                 io::log(io::severity::warning, io::events::noted,
                         {name.exposure, name.user, line->generation}, name.text() + ": " + line->detail);
-        if (auto saved = co_await world_.record(*held_, name, std::move(events)); !saved)
+        if (auto saved = co_await state_.record(*held_, name, std::move(events)); !saved)
             io::log(io::severity::error, saved.error().context);
     }
 }
@@ -172,15 +183,15 @@ io::awaitable<void> exposure_pass::remember_exposure(policy::failure failed, std
                                                      pass_options options)
 {
     if (failed.code == policy::errc::stopping) co_return;
-    ++look_attempts_;
-    const auto& exposure = *world_.exposure(exposure_);
-    const auto& kept = world_.exposure_record(*held_, exposure).failure;
+    ++failed_observations_;
+    const auto& exposure = *state_.exposure(exposure_);
+    const auto& kept = state_.exposure_record(*held_, exposure).failure;
     const bool news = !kept || kept->sentence != failed.context;
     // That a person has to log in is said once for all exposures, by whoever watches the login.
     if (news && !options.interactive && failed.code != policy::errc::login_required)
         io::log(io::severity::warning, io::events::request_failed, {exposure_}, failed.context);
     policy::exposure_event happened = policy::event::exposure_failed{failed, what};
-    if (auto saved = co_await world_.record(*held_, exposure, std::move(happened)); !saved)
+    if (auto saved = co_await state_.record(*held_, exposure, std::move(happened)); !saved)
         io::log(io::severity::error, saved.error().context);
 }
 
@@ -188,34 +199,34 @@ io::awaitable<void> exposure_pass::remember_exposure(policy::failure failed, std
 // has been acted on.
 io::awaitable<void> exposure_pass::remember_list()
 {
-    if (!listed_at_ || !world_.exposure(exposure_)) co_return;
-    const auto& exposure = *world_.exposure(exposure_);
-    if (!world_.exposure_record(*held_, exposure).unreadable.empty()) co_return;
+    if (!listed_at_ || !state_.exposure(exposure_)) co_return;
+    const auto& exposure = *state_.exposure(exposure_);
+    if (!state_.exposure_record(*held_, exposure).unreadable.empty()) co_return;
     policy::exposure_event listed = policy::event::users_listed{*listed_at_};
-    if (auto saved = co_await world_.record(*held_, exposure, std::move(listed)); !saved)
+    if (auto saved = co_await state_.record(*held_, exposure, std::move(listed)); !saved)
         io::log(io::severity::error, saved.error().context);
 }
 
 // One answered GET ends no back-off: a whole pass without a failure of the platform does; until then its
-// count stays, and the steps that failed have their own times. A look that succeeds says nothing of an
+// count stays, and the steps that failed have their own times. A successful observation says nothing about an
 // instance that could not be made: only finding one does.
 io::awaitable<void> exposure_pass::forget_failure()
 {
-    const auto record = world_.stored().exposures.find(exposure_);
-    const bool kept = record != world_.stored().exposures.end() && record->second.failure;
+    const auto record = state_.stored().exposures.find(exposure_);
+    const bool kept = record != state_.stored().exposures.end() && record->second.failure;
     if (kept && platform_failed_) {
-        if (record->second.failure->wanted != of_look) co_return;
+        if (record->second.failure->wanted != of_observation) co_return;
         policy::exposure_event later = policy::event::retry_exposure{};
-        if (auto saved = co_await world_.record(*held_, *world_.exposure(exposure_), std::move(later));
+        if (auto saved = co_await state_.record(*held_, *state_.exposure(exposure_), std::move(later));
             !saved)
             io::log(io::severity::error, saved.error().context);
         co_return;
     }
-    if (!platform_failed_) look_attempts_ = 0;
-    if (!kept || (!has_instance_ && record->second.failure->wanted != of_look)) co_return;
+    if (!platform_failed_) failed_observations_ = 0;
+    if (!kept || (!has_instance_ && record->second.failure->wanted != of_observation)) co_return;
     const bool was_said = record->second.failure->code != policy::errc::login_required;
     policy::exposure_event over = policy::event::exposure_recovered{};
-    auto saved = co_await world_.record(*held_, *world_.exposure(exposure_), std::move(over));
+    auto saved = co_await state_.record(*held_, *state_.exposure(exposure_), std::move(over));
     if (!saved)
         io::log(io::severity::error, saved.error().context);
     else if (was_said)
@@ -259,7 +270,7 @@ io::awaitable<void> exposure_pass::perform_in_order(std::vector<policy::action> 
 {
     for (const auto& step : steps) {
         if (listener_) listener_(step, nullptr);
-        executor executor(world_, *held_, options.from);
+        executor executor(state_, *held_, options.from);
         const auto outcome = co_await executor.perform(step);
         if (listener_) listener_(step, &outcome);
         if (outcome) continue;
@@ -272,31 +283,31 @@ io::awaitable<void> exposure_pass::perform_hooks(std::vector<policy::action> ste
 {
     if (listener_)
         for (const auto& step : steps)
-            if (!world_.runs_hooks(step.name)) listener_(step, nullptr);
-    hooks_listener ended = [&](const world::hold& held, const policy::action& step,
+            if (!state_.runs_hooks(step.name)) listener_(step, nullptr);
+    hooks_listener ended = [&](const state::hold& held, const policy::action& step,
                                const policy::result<void>& outcome) -> io::awaitable<void> {
         if (listener_) listener_(step, &outcome);
         if (!outcome) co_await remember_failure(held, step, outcome.error(), options);
     };
-    co_await run_hooks(world_, *held_, std::move(steps), options.from, std::move(ended));
+    co_await run_hooks(state_, *held_, std::move(steps), options.from, std::move(ended));
 }
 
-io::awaitable<void> exposure_pass::remember_failure(const world::hold& held, policy::action step,
+io::awaitable<void> exposure_pass::remember_failure(const state::hold& held, policy::action step,
                                                     policy::failure failed, pass_options options)
 {
     if (failed.code == policy::errc::stopping) co_return;
     platform_failed_ = platform_failed_ || is_of_platform(failed.code);
     if (step.name.user.empty()) {
         // as policy::plan asks for it, before it onboards again
-        const auto where = world_.exposure_record(held, *world_.exposure(exposure_)).where.base_url;
+        const auto where = state_.exposure_record(held, *state_.exposure(exposure_)).where.base_url;
         co_await remember_exposure(std::move(failed), where, options);
         co_return;
     }
-    auto happened = failure_of(world_, step, failed);
-    const auto line = policy::describe(world_.user(held, step.name), happened, world_.outside().clock.now());
+    auto happened = failure_of(state_, step, failed);
+    const auto line = policy::describe(state_.user(held, step.name), happened, state_.outside().clock.now());
     const bool only_waits = policy::is_granting(failed) || failed.code == policy::errc::throttled;
     const int attempt = only_waits ? 1 : ++attempts_[step.name];
-    const auto soon = policy::soon_again(failed, attempt, world_.outside().clock.now());
+    const auto soon = policy::soon_again(failed, attempt, state_.outside().clock.now());
     if (options.interactive && soon)
         std::get<policy::event::failed>(happened).next_attempt = soon;
     else
@@ -305,7 +316,7 @@ io::awaitable<void> exposure_pass::remember_failure(const world::hold& held, pol
     if (line && (!options.interactive || is_of_verification(failed.code)))
         io::log(io::severity::warning, event_of(step, failed),
                 {step.name.exposure, step.name.user, step.generation}, failed.context);
-    if (auto saved = co_await world_.record(held, step.name, std::move(happened), options.from); !saved)
+    if (auto saved = co_await state_.record(held, step.name, std::move(happened), options.from); !saved)
         io::log(io::severity::error, saved.error().context);
 }
 
@@ -313,14 +324,14 @@ io::awaitable<void> exposure_pass::remember_failure(const world::hold& held, pol
 // to a good end is no failure any more.
 io::awaitable<void> exposure_pass::keep_conclusions(policy::decision view)
 {
-    const auto known = world_.stored().users.find(view.name);
-    if (known == world_.stored().users.end() && !view.blocked) co_return;
-    auto events = policy::conclusions(world_.user(*held_, view.name), view);
+    const auto known = state_.stored().users.find(view.name);
+    if (known == state_.stored().users.end() && !view.blocked) co_return;
+    auto events = policy::conclusions(state_.user(*held_, view.name), view);
     if (events.empty()) co_return;
     if (is_blocked(events.back()))
         io::log(io::severity::warning, io::events::blocked, {exposure_, view.name.user},
                 policy::about(view.name, view.sentence));
-    if (auto saved = co_await world_.record(*held_, view.name, std::move(events)); !saved)
+    if (auto saved = co_await state_.record(*held_, view.name, std::move(events)); !saved)
         io::log(io::severity::error, saved.error().context);
 }
 
@@ -331,22 +342,22 @@ io::awaitable<void> exposure_pass::keep_conclusions(policy::plan_result plan)
             co_await keep_conclusions(view);
     for (const auto& view : plan.exposures) {
         if (view.name.exposure != exposure_ || view.why == policy::reason::unreachable) continue;
-        const auto& exposure = *world_.exposure(exposure_);
-        for (auto& what : policy::conclusions(world_.exposure_record(*held_, exposure), view)) {
+        const auto& exposure = *state_.exposure(exposure_);
+        for (auto& what : policy::conclusions(state_.exposure_record(*held_, exposure), view)) {
             if (std::holds_alternative<policy::event::blocked>(what))
                 io::log(io::severity::error, io::events::incident, {exposure_},
                         policy::about("exposure " + exposure_, view.sentence));
-            if (auto saved = co_await world_.record(*held_, exposure, std::move(what)); !saved)
+            if (auto saved = co_await state_.record(*held_, exposure, std::move(what)); !saved)
                 io::log(io::severity::error, saved.error().context);
         }
     }
 }
 
-std::optional<std::chrono::milliseconds> exposure_pass::next_look(const pass_outcome& outcome,
+std::optional<std::chrono::milliseconds> exposure_pass::next_pass(const pass_outcome& outcome,
                                                                   bool onboarding,
                                                                   const pass_options& options)
 {
-    const auto now = world_.outside().clock.now();
+    const auto now = state_.outside().clock.now();
     std::optional<std::chrono::milliseconds> soon;
     const auto at_latest = [&](std::chrono::milliseconds wait) {
         soon = std::min(soon.value_or(wait), wait);
@@ -357,11 +368,11 @@ std::optional<std::chrono::milliseconds> exposure_pass::next_look(const pass_out
     }
     if (!options.interactive) return soon;
 
-    const auto wait = policy::short_wait(look_attempts_);
+    const auto wait = policy::short_wait(failed_observations_);
     const auto& failed = outcome.observe_failed;
     if (wait && (onboarding || (failed && failed->kind == policy::retry::later)))
         at_latest(std::max(*wait, failed ? failed->retry_after.value_or(0s) : policy::duration(0)));
-    for (const auto& [name, user] : world_.stored().users) {
+    for (const auto& [name, user] : state_.stored().users) {
         if (name.exposure != exposure_ || failed_.contains(name) ||
             (!options.only.empty() && !options.only.contains(name)))
             continue;

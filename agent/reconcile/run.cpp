@@ -44,23 +44,23 @@ using namespace std::chrono_literals;
 constexpr std::size_t parallel_exposures = 64;
 
 // A person asks: what waits for its time is tried now.
-io::awaitable<void> forget_backoffs(world& w, const world::hold& held, std::set<policy::user_name> only)
+io::awaitable<void> forget_backoffs(state& s, const state::hold& held, std::set<policy::user_name> only)
 {
     const auto& exposure = held.exposure();
     std::vector<policy::user_name> waiting;
-    for (const auto& [name, user] : w.stored().users)
+    for (const auto& [name, user] : s.stored().users)
         if (name.exposure == exposure && (only.empty() || only.contains(name)) &&
             policy::is_backing_off(user))
             waiting.push_back(name);
     for (const auto& name : waiting) {
         policy::user_event now = policy::event::retry_requested{};
-        (void)co_await w.record(held, name, std::move(now));
+        (void)co_await s.record(held, name, std::move(now));
     }
-    const auto record = w.stored().exposures.find(exposure);
-    const auto* named = w.exposure(exposure);
-    if (!named || record == w.stored().exposures.end() || !record->second.failure) co_return;
+    const auto record = s.stored().exposures.find(exposure);
+    const auto* named = s.exposure(exposure);
+    if (!named || record == s.stored().exposures.end() || !record->second.failure) co_return;
     policy::exposure_event now = policy::event::retry_exposure{};
-    (void)co_await w.record(held, *named, std::move(now));
+    (void)co_await s.record(held, *named, std::move(now));
 }
 
 bool is_waiting_by_choice(policy::reason why)
@@ -91,10 +91,10 @@ user_report judge(const policy::user_index& all, const policy::decision& view,
     return user;
 }
 
-std::string did_you_mean(const world& w, const policy::user_name& name)
+std::string did_you_mean(const state& s, const policy::user_name& name)
 {
     std::vector<std::string> known;
-    for (const auto& exposure : w.desired().exposures)
+    for (const auto& exposure : s.desired().exposures)
         for (const auto& user : exposure.users)
             known.push_back(policy::user_name{exposure.name, user.name}.text());
     const auto meant = policy::nearest(name.text(), known);
@@ -128,7 +128,7 @@ private:
     std::chrono::steady_clock::time_point tell_at_;
 };
 
-void tell(report& into, world& w, const std::string& exposure, const pass_outcome& last,
+void tell(report& into, state& s, const std::string& exposure, const pass_outcome& last,
           const std::map<policy::user_name, std::string>& failed, const std::set<policy::user_name>& only)
 {
     if (last.observe_failed)
@@ -137,8 +137,8 @@ void tell(report& into, world& w, const std::string& exposure, const pass_outcom
         ++into.reached;
     for (const auto& view : last.plan.exposures)
         if (view.name.exposure == exposure && view.blocked) into.incidents.emplace(exposure, view.sentence);
-    const auto desired = w.desired_for(exposure);
-    const policy::user_index all(*desired, w.observed(), w.stored());
+    const auto desired = s.desired_for(exposure);
+    const policy::user_index all(*desired, s.observed(), s.stored());
     for (const auto& view : last.plan.users)
         if (view.name.exposure == exposure && (only.empty() || only.contains(view.name)))
             into.users.push_back(judge(all, view, failed));
@@ -146,74 +146,74 @@ void tell(report& into, world& w, const std::string& exposure, const pass_outcom
 
 // Passes over one exposure until there is nothing to wait for, or time is over. Others have their turn
 // between two of them.
-io::awaitable<void> run_exposure(world& w, std::string exposure, pass_options options,
+io::awaitable<void> run_exposure(state& s, std::string exposure, pass_options options,
                                  std::chrono::steady_clock::time_point deadline, turn_begins begin,
                                  step_listener listener, report& into)
 {
-    exposure_pass pass(w, exposure, std::move(listener));
-    wait_reporter waits(exposure, w.outside().clock.steady());
+    exposure_pass pass(s, exposure, std::move(listener));
+    wait_reporter waits(exposure, s.outside().clock.steady());
     pass_outcome last;
     for (bool first = true;; first = false) {
         {
-            auto held = co_await w.take(exposure);
+            auto held = co_await s.take(exposure);
             policy::result<void> begun;
             if (first && begin) begun = co_await begin(held);
             if (!begun) {
                 into.exposures.emplace(exposure, begun.error());
                 co_return;
             }
-            if (first) co_await forget_backoffs(w, held, options.only);
+            if (first) co_await forget_backoffs(s, held, options.only);
             last = co_await pass.run(held, options);
-            if (!last.soon || w.outside().clock.steady() + *last.soon > deadline) break;
+            if (!last.soon || s.outside().clock.steady() + *last.soon > deadline) break;
         }
-        waits.report(last, options.only, w.outside().clock.steady());
-        if (auto slept = co_await w.outside().clock.sleep_for(*last.soon); !slept) break;
+        waits.report(last, options.only, s.outside().clock.steady());
+        if (auto slept = co_await s.outside().clock.sleep_for(*last.soon); !slept) break;
     }
-    tell(into, w, exposure, last, pass.failed(), options.only);
+    tell(into, s, exposure, last, pass.failed(), options.only);
 }
 
 }  // namespace
 
-io::awaitable<report> run(world& w, run_options options, step_listener listener)
+io::awaitable<report> run(state& s, run_options options, step_listener listener)
 {
-    const auto names = exposures_of(w, options.only);
+    const auto names = exposures_of(s, options.only);
     const std::vector<std::string> exposures(names.begin(), names.end());
-    const auto deadline = w.outside().clock.steady() + options.timeout;
+    const auto deadline = s.outside().clock.steady() + options.timeout;
     const pass_options pass{
         .plan = options.plan, .only = options.only, .interactive = true, .from = options.from};
     report total;
     co_await io::for_each_parallel(
         parallel_exposures, exposures.size(), [&](std::size_t i) -> io::awaitable<void> {
-            co_await run_exposure(w, exposures[i], pass, deadline, options.begin, listener, total);
+            co_await run_exposure(s, exposures[i], pass, deadline, options.begin, listener, total);
         });
     std::ranges::sort(total.users, {}, &user_report::name);
     co_return total;
 }
 
-policy::result<void> check_names(const world& w, const std::set<policy::user_name>& names)
+policy::result<void> check_names(const state& s, const std::set<policy::user_name>& names)
 {
     for (const auto& name : names)
-        if (!w.wanted(name) && !w.stored().users.contains(name))
+        if (!s.wanted(name) && !s.stored().users.contains(name))
             return policy::failure{
                 .code = policy::errc::usage,
-                .context = name.text() + " is not a user of the configuration" + did_you_mean(w, name),
+                .context = name.text() + " is not a user of the configuration" + did_you_mean(s, name),
                 .kind = policy::retry::never};
     return {};
 }
 
-std::set<std::string> all_exposures(const world& w)
+std::set<std::string> all_exposures(const state& s)
 {
     std::set<std::string> names;
-    for (const auto& exposure : w.desired().exposures)
+    for (const auto& exposure : s.desired().exposures)
         names.insert(exposure.name);
-    for (const auto& [name, user] : w.stored().users)
+    for (const auto& [name, user] : s.stored().users)
         names.insert(name.exposure);
     return names;
 }
 
-std::set<std::string> exposures_of(const world& w, const std::set<policy::user_name>& only)
+std::set<std::string> exposures_of(const state& s, const std::set<policy::user_name>& only)
 {
-    if (only.empty()) return all_exposures(w);
+    if (only.empty()) return all_exposures(s);
     std::set<std::string> names;
     for (const auto& name : only)
         names.insert(name.exposure);
@@ -224,48 +224,48 @@ std::set<std::string> exposures_of(const world& w, const std::set<policy::user_n
 
 namespace {
 
-io::awaitable<void> look_everywhere(world& w, preview& into)
+io::awaitable<void> observe_everywhere(state& s, preview& into)
 {
-    const auto exposures = w.desired().exposures;
+    const auto exposures = s.desired().exposures;
     co_await io::for_each_parallel(
         parallel_exposures, exposures.size(), [&](std::size_t i) -> io::awaitable<void> {
             const auto& exposure = exposures[i];
-            const auto now = w.outside().clock.now();
-            auto asked = policy::inquiry_of(w.desired(), exposure, w.stored(), now);
+            const auto now = s.outside().clock.now();
+            auto asked = policy::inquiry_of(s.desired(), exposure, s.stored(), now);
             asked.list = asked.others = true;  // unmanaged users are shown as well
-            const auto owner = w.stored().owner;
-            auto seen = co_await observe(w.outside().api, exposure, asked, owner, now);
+            const auto owner = s.stored().owner;
+            auto seen = co_await observe(s.outside().api, exposure, asked, owner, now);
             if (seen.error)
                 into.unreached.emplace(exposure.name, *seen.error);
             else
                 ++into.reach.reached;
-            w.observed().exposures[exposure.name] = std::move(seen);
-            note_clocks(w, exposure.name);
+            s.observed().exposures[exposure.name] = std::move(seen);
+            note_clocks(s, exposure.name);
         });
     into.reach.exposures = into.unreached;
 }
 
 // In memory alone: nothing changes on the disk.
-io::awaitable<void> assume_observations(world& w)
+io::awaitable<void> assume_observations(state& s)
 {
-    const auto now = w.outside().clock.now();
-    for (const auto& exposure : w.desired().exposures) {
-        const auto held = co_await w.take(exposure.name);
-        for (const auto& [name, events] : policy::observations(w.stored(), w.observed(), exposure.name))
+    const auto now = s.outside().clock.now();
+    for (const auto& exposure : s.desired().exposures) {
+        const auto held = co_await s.take(exposure.name);
+        for (const auto& [name, events] : policy::observations(s.stored(), s.observed(), exposure.name))
             for (const auto& what : events)
-                w.user(held, name) = policy::apply(w.user(held, name), what, now);
+                s.user(held, name) = policy::apply(s.user(held, name), what, now);
     }
 }
 
 // Steps that are bookkeeping for one exposure stand in the way of what comes next: the plan is made as if
 // they were done.
-io::awaitable<bool> assume_known_instances(world& w, const policy::plan_result& plan)
+io::awaitable<bool> assume_known_instances(state& s, const policy::plan_result& plan)
 {
     bool assumed = false;
     for (const auto& a : plan.actions) {
         if (a.kind != policy::action_kind::remember_instance) continue;
-        const auto held = co_await w.take(a.name.exposure);
-        w.exposure_record(held, *w.exposure(a.name.exposure)).where.instance_id = a.remote_id;
+        const auto held = co_await s.take(a.name.exposure);
+        s.exposure_record(held, *s.exposure(a.name.exposure)).where.instance_id = a.remote_id;
         assumed = true;
     }
     co_return assumed;
@@ -280,10 +280,10 @@ void add_change(preview& p, const policy::action& a)
 }
 
 // The instance has to be made first: the users that wait for it will be made right after.
-void add_after_onboarding(preview& p, const world& w)
+void add_after_onboarding(preview& p, const state& s)
 {
     const auto onboarding = p.changes;
-    for (const auto& exposure : w.desired().exposures) {
+    for (const auto& exposure : s.desired().exposures) {
         const bool first = std::ranges::any_of(onboarding, [&](const policy::decision& c) {
             return c.name.exposure == exposure.name && c.next == "onboard";
         });
@@ -299,20 +299,20 @@ void add_after_onboarding(preview& p, const world& w)
 
 }  // namespace
 
-io::awaitable<preview> look_ahead(world& w, policy::plan_options options)
+io::awaitable<preview> preview_of(state& s, policy::plan_options options)
 {
     preview p;
-    co_await w.inspect_outputs("");
-    if (!policy::is_decommissioned(w.stored())) co_await look_everywhere(w, p);
-    co_await assume_observations(w);
-    const auto now = w.outside().clock.now();
-    p.plan = policy::plan(w.desired(), w.observed(), w.stored(), now, options);
-    const bool assumed = co_await assume_known_instances(w, p.plan);
-    if (assumed) p.plan = policy::plan(w.desired(), w.observed(), w.stored(), now, options);
+    co_await s.inspect_outputs("");
+    if (!policy::is_decommissioned(s.stored())) co_await observe_everywhere(s, p);
+    co_await assume_observations(s);
+    const auto now = s.outside().clock.now();
+    p.plan = policy::plan(s.desired(), s.observed(), s.stored(), now, options);
+    const bool assumed = co_await assume_known_instances(s, p.plan);
+    if (assumed) p.plan = policy::plan(s.desired(), s.observed(), s.stored(), now, options);
 
     for (const auto& a : p.plan.actions)
         add_change(p, a);
-    add_after_onboarding(p, w);
+    add_after_onboarding(p, s);
     for (const auto& view : p.plan.users)
         if (view.blocked) p.blocked.push_back(view);
     for (const auto& view : p.plan.exposures)

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "agent/reconcile/pass.hpp"
-#include "agent/reconcile/world.hpp"
+#include "agent/reconcile/state.hpp"
 #include "policy/plan.hpp"
 #include "policy/result.hpp"
 
@@ -43,7 +43,7 @@ struct report {
 int exit_code(const report&) noexcept;
 
 // What is done first in the first turn of each exposure; a failure ends its run there.
-using turn_begins = std::function<io::task<void>(const world::hold&)>;
+using turn_begins = std::function<io::task<void>(const state::hold&)>;
 
 // What it waits for is said after this time, and again every so often.
 inline constexpr std::chrono::seconds first_wait_report{10};
@@ -58,16 +58,16 @@ struct run_options {
 };
 
 // Waits for IN PROGRESS, for hooks and short retries; not for a retire_after still to come. Skips back-offs.
-io::awaitable<report> run(world&, run_options, step_listener = {});
+io::awaitable<report> run(state&, run_options, step_listener = {});
 
 // Names that the file or the private store know; errc::usage for one that neither does.
-policy::result<void> check_names(const world&, const std::set<policy::user_name>&);
+policy::result<void> check_names(const state&, const std::set<policy::user_name>&);
 
 // Every exposure of the file, and those that only the private store still knows users of.
-std::set<std::string> all_exposures(const world&);
+std::set<std::string> all_exposures(const state&);
 
 // Of these users; empty: all of them.
-std::set<std::string> exposures_of(const world&, const std::set<policy::user_name>&);
+std::set<std::string> exposures_of(const state&, const std::set<policy::user_name>&);
 
 // What `reconcile` would do and why.
 struct preview {
@@ -82,6 +82,6 @@ struct preview {
 
 // Observes every exposure and plans: with ignore_backoff, as a person's `reconcile` would. Changes nothing
 // anywhere.
-io::awaitable<preview> look_ahead(world&, policy::plan_options);
+io::awaitable<preview> preview_of(state&, policy::plan_options);
 
 }  // namespace reconcile

@@ -218,7 +218,7 @@ struct application::parts {
     std::unique_ptr<platform::api_channel> channel;
     std::unique_ptr<platform::exposure_client> api;
     std::unique_ptr<reconcile::ports> ports;
-    std::unique_ptr<reconcile::world> world;
+    std::unique_ptr<reconcile::state> state;
     std::optional<disk::state_lock> lock;
 
 private:
@@ -248,7 +248,7 @@ application::application(std::shared_ptr<const policy::desired_state> desired, a
     p.api = std::make_unique<platform::exposure_client>(*p.channel);
     p.ports = std::make_unique<reconcile::ports>(
         reconcile::ports{p.clock, *p.api, p.store, p.publisher, *p.hooks, p.verifier, outputs()});
-    p.world = std::make_unique<reconcile::world>(*p.ports, p.desired);
+    p.state = std::make_unique<reconcile::state>(*p.ports, p.desired);
 }
 
 application::~application()
@@ -315,7 +315,7 @@ void application::configure(std::shared_ptr<const policy::desired_state> desired
 {
     auto& p = *parts_;
     p.desired = desired;
-    p.world->replace_desired(desired);
+    p.state->replace_desired(desired);
     p.network.configure(desired->network, proxy_login(p.secrets, desired->network));
     if (p.oauth) p.oauth->configure(desired->identity);
 }
@@ -365,9 +365,9 @@ io::process& application::process()
     return *parts_->process;
 }
 
-reconcile::world& application::world()
+reconcile::state& application::state()
 {
-    return *parts_->world;
+    return *parts_->state;
 }
 
 deploy::hooks& application::hooks()

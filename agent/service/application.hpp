@@ -6,7 +6,7 @@
 #include "agent/io/process.hpp"
 #include "agent/platform/access_token.hpp"
 #include "agent/platform/api_channel.hpp"
-#include "agent/reconcile/world.hpp"
+#include "agent/reconcile/state.hpp"
 
 #include <filesystem>
 #include <functional>
@@ -78,7 +78,7 @@ public:
     io::clock& clock();
     io::http& http();
     io::process& process();
-    reconcile::world& world();
+    reconcile::state& state();
     deploy::hooks& hooks();
     platform::api_channel& channel();
     platform::exposure_api& api();

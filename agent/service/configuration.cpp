@@ -28,7 +28,7 @@ constexpr std::uint32_t interest = IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO | IN
 
 // A writer that has not written for that long is taken for finished, although it did not close the file.
 constexpr auto longest_pause = std::chrono::minutes(10);
-constexpr auto look_again = std::chrono::milliseconds(50);
+constexpr auto check_again = std::chrono::milliseconds(50);
 
 std::int64_t nanoseconds(const timespec& at)
 {
@@ -209,7 +209,7 @@ bool file_watch::is_being_written(clock::time_point now) const
     return written_at_ && now - *written_at_ < longest_pause;
 }
 
-std::uint64_t file_watch::look()
+std::uint64_t file_watch::check()
 {
     watch_places();
     read_events();
@@ -230,10 +230,10 @@ void file_watch::touch()
 io::awaitable<void> file_watch::settled(io::stop_event& stop)
 {
     for (;;) {
-        look();
+        check();
         const auto now = clock::now();
         if (!is_being_written(now) && (!burst_.due() || now >= *burst_.due())) break;
-        if (const auto slept = co_await io::sleep_for(look_again, stop); !slept) co_return;
+        if (const auto slept = co_await io::sleep_for(check_again, stop); !slept) co_return;
     }
     burst_.done();
 }
@@ -249,7 +249,7 @@ io::awaitable<void> file_watch::run(io::stop_event& stop)
         const auto [error] =
             co_await events_.async_wait(boost::asio::posix::stream_descriptor::wait_read, quiet);
         if (error || stop.requested()) co_return;
-        if (read_events()) look();
+        if (read_events()) check();
     }
 }
 

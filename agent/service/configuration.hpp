@@ -74,8 +74,8 @@ private:
 // changes is in force once its number is.
 class file_watch {
 public:
-    // `changed` is called for every edit; the first look is one, since nothing is known of what the file held
-    // while the program started.
+    // `changed` is called for every edit; the first check is one, since nothing is known of what the file
+    // held while the program started.
     file_watch(boost::asio::any_io_executor, std::filesystem::path file, std::function<void()> changed);
 
     // Runs until the stop.
@@ -83,7 +83,7 @@ public:
 
     // Looks at the file itself: for file systems that tell nothing, directories that came back, and verbs
     // that follow an edit. Returns the number of the last edit.
-    std::uint64_t look();
+    std::uint64_t check();
 
     // As if the file had been edited.
     void touch();

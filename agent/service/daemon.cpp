@@ -162,9 +162,9 @@ io::awaitable<void> daemon::main()
 
 io::task<void> daemon::begin()
 {
-    if (auto loaded = co_await app_.world().load(); !loaded) co_return loaded.error();
+    if (auto loaded = co_await app_.state().load(); !loaded) co_return loaded.error();
     notifier_.load();
-    co_await login_.look();
+    co_await login_.check();
     if (group_.stopping()) co_return io::stopped();
     group_.start("timers", timers_.run());
     group_.start("published directories", inspect_outputs());
@@ -180,7 +180,7 @@ io::task<void> daemon::begin()
     credentials_.start();
     notifications_.start();
     tasks_.follow(delay_at_start());
-    file_.look();  // what was edited since the start read it
+    file_.check();  // what was edited since the start read it
     status_ = status_line(pages_.view(), app_.clock().now());
     io::notify::ready(status_);
     io::log(io::severity::info, io::events::started, {},
@@ -191,7 +191,7 @@ io::task<void> daemon::begin()
 // One that hangs holds up neither logins nor the other exposures.
 io::awaitable<void> daemon::inspect_outputs()
 {
-    co_await app_.world().inspect_outputs("");
+    co_await app_.state().inspect_outputs("");
     inspected_.set();
 }
 
@@ -199,7 +199,7 @@ io::awaitable<void> daemon::inspect_outputs()
 milliseconds daemon::delay_at_start()
 {
     if (!io::environment("INVOCATION_ID")) return 0ms;
-    return start_delay(pages_.view(), disk::this_installation().machine + app_.world().stored().owner);
+    return start_delay(pages_.view(), disk::this_installation().machine + app_.state().stored().owner);
 }
 
 io::awaitable<void> daemon::end()
@@ -233,7 +233,7 @@ void daemon::open_control()
 void daemon::tick()
 {
     if (!tasks_.stuck()) io::notify::watchdog();
-    file_.look();
+    file_.check();
     metrics_.open();
     notifications_.wake();
 }
@@ -244,7 +244,7 @@ io::awaitable<void> daemon::after_pass(std::string exposure, std::chrono::durati
     co_await keep_configuration(app_);
     if (auto ended = co_await finish_decommission(app_); !ended)
         io::log(io::severity::error, ended.error().context);
-    co_await login_.look();
+    co_await login_.check();
     login_.wake();
     tasks_.follow(0ms);
     if (tasks_.idle()) {
@@ -294,9 +294,9 @@ io::awaitable<verb_answer> daemon::perform(verb_request request, std::function<b
                                                        " commands already; try again later"});
     const counted_verb here(verbs_);
     if (auto followed = co_await follow_edits(); !followed) co_return answer_of(followed.error());
-    const auto exposures = exposures_of(app_.world(), request);
+    const auto exposures = exposures_of(app_.state(), request);
     auto answer = co_await operations_.perform(std::move(request), std::move(is_gone));
-    co_await login_.look();
+    co_await login_.check();
     login_.wake();
     if (!exposures.empty()) tasks_.wake(exposures);
     show_status();
@@ -306,7 +306,7 @@ io::awaitable<verb_answer> daemon::perform(verb_request request, std::function<b
 // A verb goes by every edit that was made before it was asked for.
 io::task<void> daemon::follow_edits()
 {
-    const auto edit = file_.look();
+    const auto edit = file_.check();
     const auto until = std::chrono::steady_clock::now() + reload_patience;
     while (edit_in_force_ < edit) {
         if (group_.stopping()) co_return io::stopped();
@@ -378,7 +378,7 @@ io::awaitable<void> daemon::reload_when_asked()
         co_await reload();
         if (group_.stopping()) co_return;
         if (asked) {
-            app_.configure(app_.world().desired_snapshot());  // files that it names are read again
+            app_.configure(app_.state().desired_snapshot());  // files that it names are read again
             wake_all();
         }
         show_status();
@@ -391,12 +391,12 @@ io::awaitable<config::outcome> daemon::read_configuration()
 {
     for (;;) {
         co_await file_.settled(app_.stop());
-        const auto edit = file_.look();
+        const auto edit = file_.check();
         auto read = co_await io::offload(app_.outputs(), [this] {
             return service::read_configuration(options_.config_file, options_.environment);
         });
         if (group_.stopping()) co_return read;
-        if (file_.look() != edit) continue;
+        if (file_.check() != edit) continue;
         edit_in_force_ = edit;
         co_return read;
     }

@@ -65,7 +65,7 @@ milliseconds start_delay(const status_view& view, const std::string& seed)
 struct exposure_tasks::task {
     task(exposure_tasks& all, const std::string& exposure)
         : name(exposure),
-          passes(all.app_.world(), exposure, all.on_step_),
+          passes(all.app_.state(), exposure, all.on_step_),
           again(all.group_, all.timers_, "exposure " + exposure, [&all, this] { return all.pass(*this); })
     {
     }
@@ -74,7 +74,7 @@ struct exposure_tasks::task {
     reconcile::exposure_pass passes;
     periodic_task again;
     bool followed = false;
-    bool looked = false;
+    bool observed = false;
 };
 
 exposure_tasks::exposure_tasks(application& app, task_group& group, timers& t,
@@ -94,7 +94,7 @@ exposure_tasks::task& exposure_tasks::place_of(const std::string& exposure)
 
 void exposure_tasks::follow(milliseconds delay)
 {
-    for (const auto& name : reconcile::all_exposures(app_.world())) {
+    for (const auto& name : reconcile::all_exposures(app_.state())) {
         auto& place = place_of(name);
         if (std::exchange(place.followed, true)) continue;
         place.again.start(delay);
@@ -117,10 +117,10 @@ bool exposure_tasks::stuck() const
     return passes_.stuck(std::chrono::steady_clock::now());
 }
 
-bool exposure_tasks::looked() const
+bool exposure_tasks::observed() const
 {
     return std::ranges::all_of(
-        tasks_, [](const auto& each) { return each.second->looked || !each.second->followed; });
+        tasks_, [](const auto& each) { return each.second->observed || !each.second->followed; });
 }
 
 bool exposure_tasks::idle() const
@@ -131,28 +131,28 @@ bool exposure_tasks::idle() const
 // An exposure that nobody knows any more rests: its queue stays the one queue of that name.
 io::awaitable<milliseconds> exposure_tasks::pass(task& t)
 {
-    if (!reconcile::all_exposures(app_.world()).contains(t.name)) {
-        t.looked = true;
+    if (!reconcile::all_exposures(app_.state()).contains(t.name)) {
+        t.observed = true;
         co_return unknown_rests;
     }
     reconcile::pass_outcome outcome;
     std::chrono::steady_clock::time_point began;
     {
-        auto held = co_await app_.world().take(t.name);
+        auto held = co_await app_.state().take(t.name);
         if (group_.stopping()) co_return shortest;
         began = std::chrono::steady_clock::now();
-        const auto desired = app_.world().desired_for(t.name);
+        const auto desired = app_.state().desired_for(t.name);
         const progress_watch::mark here(passes_, t.name, step_limit + longest_hooks(*desired, t.name), began);
         const reconcile::pass_options options{.scheduled = true};
         outcome = co_await t.passes.run(held, options);
-        t.looked = true;
+        t.observed = true;
     }
-    const auto& exposures = app_.world().stored().exposures;
+    const auto& exposures = app_.state().stored().exposures;
     const auto record = exposures.find(t.name);
     const auto failure = record == exposures.end() ? std::nullopt : record->second.failure;
     const auto now = app_.clock().now();
     const auto next =
-        policy::next_turn(app_.world().stored().owner, t.name, app_.desired().reconcile.interval, now);
+        policy::next_turn(app_.state().stored().owner, t.name, app_.desired().reconcile.interval, now);
     const auto wait = wait_after(outcome, failure, next - now, now);
     co_await on_pass_(t.name, std::chrono::steady_clock::now() - began);
     co_return wait;

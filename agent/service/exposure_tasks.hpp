@@ -23,7 +23,7 @@ std::chrono::milliseconds wait_after(const reconcile::pass_outcome&,
                                      const std::optional<policy::failure_memory>& exposure_failure,
                                      policy::duration until_next, policy::instant now);
 
-// How long a service waits at its start before the first look, so that a fleet that comes back at once does
+// How long a service waits at its start before the first pass, so that a fleet that comes back at once does
 // not ask at once: fixed for this seed, at most start_spread; none when something is due.
 inline constexpr std::chrono::milliseconds start_spread = std::chrono::minutes(2);
 std::chrono::milliseconds start_delay(const status_view&, const std::string& seed);
@@ -49,8 +49,8 @@ public:
     // True while a pass has gone without any progress for longer than all its limits allow.
     bool stuck() const;
 
-    // Every exposure has been looked at once, or was tried to.
-    bool looked() const;
+    // Every exposure has been observed once, or was tried to.
+    bool observed() const;
     bool idle() const;  // no pass is under way
 
 private:

@@ -289,11 +289,11 @@ std::size_t number_of(const policy::forecast_result& all, forecast_action what)
 
 }  // namespace
 
-io::task<policy::forecast_result> look_ahead(application& app, policy::instant until)
+io::task<policy::forecast_result> forecast_of(application& app, policy::instant until)
 {
     const auto now = app.clock().now();
-    auto desired = app.world().desired_snapshot();
-    auto stored = app.world().stored();
+    auto desired = app.state().desired_snapshot();
+    auto stored = app.state().stored();
     auto result =
         co_await io::offload(app.outputs(), [&] { return policy::forecast(*desired, stored, now, until); });
     if (!app.oauth()) co_return result;

@@ -9,8 +9,8 @@
 
 namespace service {
 
-// The world is loaded. Users and login alike.
-io::task<policy::forecast_result> look_ahead(application&, policy::instant until);
+// The state is loaded. Users and login alike.
+io::task<policy::forecast_result> forecast_of(application&, policy::instant until);
 
 // "&lt;" for "<" and the like, control characters made visible: text for HTML and XML, attributes included.
 std::string escape(const std::string&);

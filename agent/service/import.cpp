@@ -238,13 +238,13 @@ std::map<std::string, std::string> files_in(const std::string& directory)
 
 }  // namespace
 
-io::task<std::vector<std::string>> import_pair(application& app, const reconcile::world::hold& held,
+io::task<std::vector<std::string>> import_pair(application& app, const reconcile::state::hold& held,
                                                verb::import asked)
 {
     const auto name = *asked.names.begin();
     const auto from = asked.from();
-    auto& world = app.world();
-    const auto* configured = world.wanted(name);
+    auto& state = app.state();
+    const auto* configured = state.wanted(name);
     if (!configured)
         co_return policy::failure{
             .code = policy::errc::usage,
@@ -253,9 +253,9 @@ io::task<std::vector<std::string>> import_pair(application& app, const reconcile
                        "consumer group that it has",
             .kind = policy::retry::never};
     const auto want = *configured;
-    const auto exposure = *world.exposure(name.exposure);
-    if (const auto known = world.stored().users.find(name);
-        known != world.stored().users.end() && !known->second.current.empty())
+    const auto exposure = *state.exposure(name.exposure);
+    if (const auto known = state.stored().users.find(name);
+        known != state.stored().users.end() && !known->second.current.empty())
         co_return refuse(
             name, "it has a certificate already; for a new one, run: exposure-agent rotate " + name.text());
     auto read = co_await io::offload(app.pool(), [&] { return read_pair(name, asked, app.clock().now()); });
@@ -270,7 +270,7 @@ io::task<std::vector<std::string>> import_pair(application& app, const reconcile
     const auto instance = instances->front().id;
     const auto user = co_await find_user(app, name, address, instance, asked.remote_id, read->chain.leaf);
     if (!user) co_return user.error();
-    if (auto allowed = may_be_imported(name, *user, world.stored()); !allowed) co_return allowed.error();
+    if (auto allowed = may_be_imported(name, *user, state.stored()); !allowed) co_return allowed.error();
 
     const auto g = generation_of(exposure, instance, *read, *user, asked.retire, app.clock().now());
     std::string fullchain = read->chain.leaf.pem();
@@ -280,14 +280,14 @@ io::task<std::vector<std::string>> import_pair(application& app, const reconcile
     with.keys.push_back({name, g.id, std::move(read->key_pem), std::string()});
     with.certificates.push_back({name, g.id, std::move(fullchain)});
     policy::user_event imported = policy::event::imported{g};
-    if (auto saved = co_await world.record(held, name, std::move(imported), from, std::move(with)); !saved)
+    if (auto saved = co_await state.record(held, name, std::move(imported), from, std::move(with)); !saved)
         co_return saved.error();
     io::log(io::severity::info, io::events::imported, {name.exposure, name.user, g.id},
             name.text() + ": user " + g.remote_id + " was imported");
 
     const auto directory = want.output.directory;
     const auto before = co_await io::offload(app.outputs(), [&] { return files_in(directory); });
-    reconcile::executor executor(world, held, from);
+    reconcile::executor executor(state, held, from);
     policy::action publish{.kind = policy::action_kind::publish,
                            .name = name,
                            .why = policy::reason::not_published,
@@ -302,7 +302,7 @@ io::task<std::vector<std::string>> import_pair(application& app, const reconcile
     });
     if (same) {
         policy::user_event served = policy::event::deployed{g.id, false};
-        if (auto saved = co_await world.record(held, name, std::move(served), from); !saved)
+        if (auto saved = co_await state.record(held, name, std::move(served), from); !saved)
             co_return saved.error();
     }
     co_return report(name, want, g);

@@ -74,23 +74,23 @@ login_watch::login_watch(application& app, task_group& group, timers& t, std::fu
 {
 }
 
-io::awaitable<void> login_watch::look()
+io::awaitable<void> login_watch::check()
 {
     auto now = co_await app_.login_status();
     platform::login_status next =
         now ? std::move(*now) : platform::login_status{.sentence = now.error().context};
     const bool gained =
-        looked_ && status_.state == login_state::required && next.state != login_state::required;
-    say(status_, next, !looked_);
+        checked_ && status_.state == login_state::required && next.state != login_state::required;
+    say(status_, next, !checked_);
     status_ = std::move(next);
-    looked_ = true;
+    checked_ = true;
     if (gained) gained_();
 }
 
 // How long until something is due. A copied state directory refreshes nothing: the token is another's.
 io::awaitable<milliseconds> login_watch::until_due()
 {
-    if (!app_.oauth() || app_.world().stored().cloned) co_return nothing_due;
+    if (!app_.oauth() || app_.state().stored().cloned) co_return nothing_due;
     const auto due = co_await app_.oauth()->refresh_due_at();
     if (!due) co_return after_failure;
     const auto refresh =
@@ -120,7 +120,7 @@ io::awaitable<milliseconds> login_watch::refresh_if_due()
     co_await publish();
     if (const auto wait = co_await until_due(); wait > milliseconds(0)) co_return wait;
     const auto refreshed = co_await app_.oauth()->refresh_if_due();
-    co_await look();
+    co_await check();
     co_return refreshed ? shortest : after_refusal;
 }
 

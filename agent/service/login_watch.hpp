@@ -19,10 +19,10 @@ public:
 
     void start() { task_.start(); }
 
-    // Looks at how the login stands, and says what has changed since the last look.
-    io::awaitable<void> look();
+    // Checks the login, and reports what has changed since the last check.
+    io::awaitable<void> check();
 
-    // As of the last look.
+    // As of the last check.
     const platform::login_status& status() const { return status_; }
 
     // The configuration or the login changed: when to refresh is asked again.
@@ -37,7 +37,7 @@ private:
     std::function<void()> gained_;
     periodic_task task_;
     platform::login_status status_;
-    bool looked_ = false;
+    bool checked_ = false;
     bool published_ = false;    // once since the start
     int publish_failures_ = 0;  // in a row
     std::chrono::steady_clock::time_point next_publish_;

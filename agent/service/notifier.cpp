@@ -64,7 +64,7 @@ io::awaitable<milliseconds> notifier::round(platform::login_status login,
 {
     if (!app_.desired().notify.enabled()) co_return nothing_due;
     const policy::notify_facts facts{.desired = app_.desired(),
-                                     .stored = app_.world().stored(),
+                                     .stored = app_.state().stored(),
                                      .login = facts_of(login),
                                      .diagnostics = std::move(diagnostics)};
     auto decision = policy::notifications(facts, memory_, app_.clock().now());
@@ -99,13 +99,13 @@ io::task<std::string> notifier::test()
                                       "notify is not configured; add notify.command or notify.url to "
                                       "the configuration",
                                   .kind = policy::retry::after_change};
-    const auto message = policy::test_notification(app_.world().stored().owner, app_.clock().now());
+    const auto message = policy::test_notification(app_.state().stored().owner, app_.clock().now());
     co_return co_await send(message);
 }
 
 io::task<std::string> notifier::send(const policy::notification& what)
 {
-    auto message = boost::json::serialize(to_json(what, app_.world().stored().owner));
+    auto message = boost::json::serialize(to_json(what, app_.state().stored().owner));
     if (!app_.desired().notify.command.empty()) co_return co_await run_command(std::move(message));
     co_return co_await post(std::move(message));
 }

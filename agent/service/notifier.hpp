@@ -22,8 +22,8 @@ public:
     // What was sent before, once the state directory is held.
     void load();
 
-    // Sends what is due, and gives how long until the next look. diagnostics: of an edited file that is not
-    // in force. The state directory is held and the world is loaded.
+    // Sends what is due, and gives how long until the next round. diagnostics: of an edited file that is not
+    // in force. The state directory is held and the state is loaded.
     io::awaitable<std::chrono::milliseconds> round(platform::login_status,
                                                    std::vector<std::string> diagnostics);
 

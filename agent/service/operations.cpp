@@ -71,15 +71,15 @@ std::map<policy::user_name, std::string> generations_in_use(const policy::stored
 }
 
 // "logs/siem: certificate 1f3c in use, valid until 2027-…; hooks succeeded"; empty: it is the one as before.
-std::string new_certificate(const reconcile::world& world, const policy::user_name& name,
+std::string new_certificate(const reconcile::state& state, const policy::user_name& name,
                             const std::map<policy::user_name, std::string>& before)
 {
-    const auto user = world.stored().users.find(name);
-    if (user == world.stored().users.end()) return {};
+    const auto user = state.stored().users.find(name);
+    if (user == state.stored().users.end()) return {};
     const auto* g = user->second.find(user->second.current);
     const auto old = before.find(name);
     if (!g || !g->certificate || (old != before.end() && old->second == g->id)) return {};
-    const auto* want = world.wanted(name);
+    const auto* want = state.wanted(name);
     std::string text = name.text() + ": certificate " + g->certificate->serial + " in use, valid until " +
                        policy::format_utc(g->certificate->expiry());
     if (!g->deployed_at) return text + "; hooks have not succeeded yet";
@@ -137,7 +137,7 @@ io::awaitable<verb_answer> operations::perform(verb_request request, caller_gone
 {
     if (is_gone(gone)) co_return answer_of(not_begun());
     const auto changes = [](const auto& asked) { return asked.changes_users; };
-    if (std::visit(changes, request) && app_.world().stored().leaving)
+    if (std::visit(changes, request) && app_.state().stored().leaving)
         co_return answer_of(
             policy::failure{.code = policy::errc::refused,
                             .context = "this host is being decommissioned. To keep it, run: exposure-agent "
@@ -154,7 +154,7 @@ io::awaitable<verb_answer> operations::run(verb::ping, caller_gone)
 
 io::awaitable<verb_answer> operations::run(verb::reconcile asked, caller_gone gone)
 {
-    if (auto known = reconcile::check_names(app_.world(), asked.names); !known)
+    if (auto known = reconcile::check_names(app_.state(), asked.names); !known)
         co_return answer_of(known.error());
     co_return co_await converge(std::move(asked), std::move(gone));
 }
@@ -162,7 +162,7 @@ io::awaitable<verb_answer> operations::run(verb::reconcile asked, caller_gone go
 io::awaitable<verb_answer> operations::converge(verb::reconcile asked, caller_gone gone,
                                                 reconcile::turn_begins begin)
 {
-    reconcile::turn_begins first = [&](const reconcile::world::hold& held) -> io::task<void> {
+    reconcile::turn_begins first = [&](const reconcile::state::hold& held) -> io::task<void> {
         if (is_gone(gone)) co_return not_begun();
         if (!begin) co_return policy::result<void>();
         co_return co_await begin(held);
@@ -175,7 +175,7 @@ io::awaitable<verb_answer> operations::converge(verb::reconcile asked, caller_go
     if (auto* oauth = app_.oauth())
         (void)co_await oauth->refresh_if_due(platform::oauth_tokens::asked_by::person);
     co_await keep_configuration(app_);
-    auto report = co_await reconcile::run(app_.world(), options, listener_);
+    auto report = co_await reconcile::run(app_.state(), options, listener_);
     (void)co_await publish_token(app_);
     if (auto* oauth = app_.oauth();
         oauth && app_.desired().exposures.empty())  // nothing else needs the login
@@ -194,9 +194,9 @@ io::awaitable<verb_answer> operations::converge(verb::reconcile asked, caller_go
 io::awaitable<verb_answer> operations::run(verb::rotate asked, caller_gone gone)
 {
     const auto only = asked.names;
-    if (auto known = reconcile::check_names(app_.world(), only); !known) co_return answer_of(known.error());
+    if (auto known = reconcile::check_names(app_.state(), only); !known) co_return answer_of(known.error());
     for (const auto& name : only)
-        if (!app_.world().wanted(name))
+        if (!app_.state().wanted(name))
             co_return answer_of(policy::failure{
                 .code = policy::errc::usage,
                 .context = name.text() + " is being removed: the configuration does not name it any more"});
@@ -208,27 +208,27 @@ io::awaitable<verb_answer> operations::run(verb::rotate asked, caller_gone gone)
         if (is_gone(gone)) co_return answer_of(not_begun());
     }
     // Asked for in the turn that performs it.
-    const reconcile::turn_begins begin = [&](const reconcile::world::hold& held) {
+    const reconcile::turn_begins begin = [&](const reconcile::state::hold& held) {
         return ask(held, only, asked.retire_now, asked.from());
     };
-    const auto before = generations_in_use(app_.world().stored(), only);
+    const auto before = generations_in_use(app_.state().stored(), only);
     verb::reconcile then{asked};
     auto answer = co_await converge(std::move(then), std::move(gone), begin);
     auto& messages = answer.messages;
     auto first = messages.begin();
     for (const auto& name : only)
-        if (const auto told = new_certificate(app_.world(), name, before); !told.empty())
+        if (const auto told = new_certificate(app_.state(), name, before); !told.empty())
             first = messages.insert(first, told) + 1;
     co_return answer;
 }
 
-io::task<void> operations::ask(const reconcile::world::hold& held, std::set<policy::user_name> only,
+io::task<void> operations::ask(const reconcile::state::hold& held, std::set<policy::user_name> only,
                                bool retire_now, policy::origin from)
 {
     for (const auto& name : only) {
-        if (name.exposure != held.exposure() || !app_.world().stored().users.contains(name)) continue;
+        if (name.exposure != held.exposure() || !app_.state().stored().users.contains(name)) continue;
         policy::user_event asked = policy::event::rotation_requested{retire_now};
-        if (auto saved = co_await app_.world().record(held, name, std::move(asked), from); !saved)
+        if (auto saved = co_await app_.state().record(held, name, std::move(asked), from); !saved)
             co_return saved;
     }
     co_return policy::result<void>();
@@ -236,12 +236,12 @@ io::task<void> operations::ask(const reconcile::world::hold& held, std::set<poli
 
 // The previous certificate comes back by the same one rename; its hooks run like those of any new
 // certificate.
-io::task<void> operations::roll_back(const reconcile::world::hold& held, policy::user_name name,
+io::task<void> operations::roll_back(const reconcile::state::hold& held, policy::user_name name,
                                      policy::origin from)
 {
-    auto& world = app_.world();
-    const auto found = world.stored().users.find(name);
-    if (!world.wanted(name) || found == world.stored().users.end()) co_return policy::no_way_back(name);
+    auto& state = app_.state();
+    const auto found = state.stored().users.find(name);
+    if (!state.wanted(name) || found == state.stored().users.end()) co_return policy::no_way_back(name);
     const auto back = policy::roll_back(found->second);
     if (!back) co_return back.error();
     const auto g = *found->second.find(back->generation);
@@ -255,14 +255,14 @@ io::task<void> operations::roll_back(const reconcile::world::hold& held, policy:
                                              "exposure-agent rotate " +
                                              name.text(),
                                   .kind = policy::retry::never};
-    reconcile::executor executor(world, held, std::move(from));
+    reconcile::executor executor(state, held, std::move(from));
     co_return co_await executor.perform(*back);
 }
 
 io::awaitable<verb_answer> operations::run(verb::rollback asked, caller_gone gone)
 {
     for (const auto& name : asked.names) {
-        const auto held = co_await app_.world().take(name.exposure);
+        const auto held = co_await app_.state().take(name.exposure);
         if (is_gone(gone)) co_return answer_of(not_begun());
         if (auto back = co_await roll_back(held, name, asked.from()); !back)
             co_return answer_of(back.error());
@@ -284,39 +284,39 @@ io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<p
                                                 std::vector<std::string>& failed,
                                                 std::vector<std::string>& passed)
 {
-    auto& world = app_.world();
-    auto held = co_await world.take(exposure);
+    auto& state = app_.state();
+    auto held = co_await state.take(exposure);
     const auto wanted = [&] {
         std::vector<policy::user_name> names;
-        for (const auto& [name, user] : world.stored().users)
-            if (name.exposure == exposure && (only.empty() || only.contains(name)) && world.wanted(name))
+        for (const auto& [name, user] : state.stored().users)
+            if (name.exposure == exposure && (only.empty() || only.contains(name)) && state.wanted(name))
                 names.push_back(name);
         return names;
     };
     for (;;) {
         const auto names = wanted();
-        const auto running = std::ranges::find_if(names, [&](const auto& n) { return world.runs_hooks(n); });
+        const auto running = std::ranges::find_if(names, [&](const auto& n) { return state.runs_hooks(n); });
         if (running == names.end()) break;
-        co_await held.without(world.hooks_end(*running));
+        co_await held.without(state.hooks_end(*running));
     }
     if (is_gone(gone)) co_return failed.push_back(not_begun().context);
 
     std::vector<policy::action> steps;
     std::set<policy::user_name> without_hooks;
     for (const auto& name : wanted()) {
-        const auto step = policy::pending_hooks(world.user(held, name), force);
+        const auto step = policy::pending_hooks(state.user(held, name), force);
         if (!step) continue;
         if (force) {
             policy::user_event asked = policy::event::hooks_requested{};
-            if (auto saved = co_await world.record(held, name, std::move(asked), from); !saved) {
+            if (auto saved = co_await state.record(held, name, std::move(asked), from); !saved) {
                 failed.push_back(saved.error().context);
                 continue;
             }
         }
-        if (world.wanted(name)->hooks.empty()) without_hooks.insert(name);
+        if (state.wanted(name)->hooks.empty()) without_hooks.insert(name);
         steps.push_back(*step);
     }
-    reconcile::hooks_listener ended = [&](const reconcile::world::hold& turn, const policy::action& step,
+    reconcile::hooks_listener ended = [&](const reconcile::state::hold& turn, const policy::action& step,
                                           const policy::result<void>& outcome) -> io::awaitable<void> {
         if (outcome) {
             passed.push_back(step.name.text() + (without_hooks.contains(step.name)
@@ -326,18 +326,18 @@ io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<p
         }
         failed.push_back(outcome.error().context);
         if (outcome.error().code == policy::errc::stopping) co_return;
-        auto happened = reconcile::failure_of(world, step, outcome.error());
-        if (auto saved = co_await world.record(turn, step.name, std::move(happened), from); !saved)
+        auto happened = reconcile::failure_of(state, step, outcome.error());
+        if (auto saved = co_await state.record(turn, step.name, std::move(happened), from); !saved)
             failed.push_back(saved.error().context);
     };
-    co_await reconcile::run_hooks(world, held, std::move(steps), from, std::move(ended));
+    co_await reconcile::run_hooks(state, held, std::move(steps), from, std::move(ended));
 }
 
 io::awaitable<verb_answer> operations::run(verb::deploy asked, caller_gone gone)
 {
-    if (auto known = reconcile::check_names(app_.world(), asked.names); !known)
+    if (auto known = reconcile::check_names(app_.state(), asked.names); !known)
         co_return answer_of(known.error());
-    const auto names = reconcile::exposures_of(app_.world(), asked.names);
+    const auto names = reconcile::exposures_of(app_.state(), asked.names);
     const std::vector<std::string> exposures(names.begin(), names.end());
     const auto from = asked.from();
     std::vector<std::string> failed;
@@ -408,7 +408,7 @@ io::awaitable<verb_answer> operations::run(verb::import asked, caller_gone gone)
     verb::reconcile then{asked};
     policy::result<std::vector<std::string>> imported = policy::failure{};
     {
-        const auto held = co_await app_.world().take(asked.names.begin()->exposure);
+        const auto held = co_await app_.state().take(asked.names.begin()->exposure);
         if (is_gone(gone)) co_return answer_of(not_begun());
         imported = co_await import_pair(app_, held, std::move(asked));
     }
@@ -423,18 +423,18 @@ io::awaitable<verb_answer> operations::run(verb::import asked, caller_gone gone)
 io::awaitable<verb_answer> operations::run(verb::decommission asked, caller_gone)
 {
     if (asked.undo) co_return co_await undo_decommission();
-    auto& world = app_.world();
-    auto leaving = world.stored().leaving.value_or(policy::decommission{.since = app_.clock().now()});
+    auto& state = app_.state();
+    auto leaving = state.stored().leaving.value_or(policy::decommission{.since = app_.clock().now()});
     leaving.at_once = leaving.at_once || asked.at_once;
     leaving.finished_at.reset();
-    if (auto noted = co_await world.leave(leaving); !noted) co_return answer_of(noted.error());
+    if (auto noted = co_await state.leave(leaving); !noted) co_return answer_of(noted.error());
     io::log(io::severity::warning, io::events::decommissioned, {},
             "this host is being decommissioned: nothing is created or rotated any more");
     verb::reconcile all{asked};
     all.names.clear();
     auto answer = co_await converge(std::move(all), has_begun);
-    const auto left = world.stored().users.size();
-    if (left == 0 && world.stored().leaving && world.stored().leaving->finished_at)
+    const auto left = state.stored().users.size();
+    if (left == 0 && state.stored().leaving && state.stored().leaving->finished_at)
         answer.messages = {
             "Decommissioned: no user of this host is left, and its keys and tokens are deleted."};
     else if (answer.exit == policy::exit_code::done)
@@ -446,10 +446,10 @@ io::awaitable<verb_answer> operations::run(verb::decommission asked, caller_gone
 
 io::awaitable<verb_answer> operations::undo_decommission()
 {
-    auto& world = app_.world();
-    if (!world.stored().leaving) co_return done("this host is not being decommissioned; nothing to undo");
-    const bool finished = world.stored().leaving->finished_at.has_value();
-    if (auto noted = co_await world.leave(std::nullopt); !noted) co_return answer_of(noted.error());
+    auto& state = app_.state();
+    if (!state.stored().leaving) co_return done("this host is not being decommissioned; nothing to undo");
+    const bool finished = state.stored().leaving->finished_at.has_value();
+    if (auto noted = co_await state.leave(std::nullopt); !noted) co_return answer_of(noted.error());
     io::log(io::severity::info, io::events::decommissioned, {}, "this host is not decommissioned any more");
     co_return done(finished
                        ? "This host was decommissioned completely. To use it again, run: exposure-agent login"
@@ -459,14 +459,14 @@ io::awaitable<verb_answer> operations::undo_decommission()
 // Tokens go last: until then some user may still have to be deleted with them.
 io::task<void> finish_decommission(application& app)
 {
-    auto& world = app.world();
-    if (!policy::is_decommissioned(world.stored()) || world.stored().leaving->finished_at)
+    auto& state = app.state();
+    if (!policy::is_decommissioned(state.stored()) || state.stored().leaving->finished_at)
         co_return policy::result<void>();
     if (auto* oauth = app.oauth())
         if (auto gone = co_await oauth->logout(); !gone) co_return gone.error();
-    auto leaving = *world.stored().leaving;
+    auto leaving = *state.stored().leaving;
     leaving.finished_at = app.clock().now();
-    if (auto noted = co_await world.leave(leaving); !noted) co_return noted.error();
+    if (auto noted = co_await state.leave(leaving); !noted) co_return noted.error();
     io::log(io::severity::warning, io::events::decommissioned, {},
             "this host is decommissioned: no user is left, and its keys and tokens are deleted");
     co_return policy::result<void>();
@@ -486,7 +486,7 @@ io::awaitable<verb_answer> operations::run(verb::notify, caller_gone)
 
 io::awaitable<void> keep_configuration(application& app)
 {
-    const auto kept = co_await app.store().keep_configuration(app.world().desired_snapshot());
+    const auto kept = co_await app.store().keep_configuration(app.state().desired_snapshot());
     if (!kept)
         io::log(io::severity::warning, "the configuration in force was not stored: " + kept.error().context);
 }
@@ -494,7 +494,7 @@ io::awaitable<void> keep_configuration(application& app)
 io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app, reconcile::fetch which)
 {
     const auto desired = app.desired();
-    if (desired.credentials.empty() || app.world().stored().cloned || app.world().stored().leaving)
+    if (desired.credentials.empty() || app.state().stored().cloned || app.state().stored().leaving)
         co_return reconcile::credentials_outcome{};
     platform::catalog_client catalog(app.channel(), desired.catalog_url);
     const reconcile::credential_ports ports{app.clock(), catalog,     app.hooks(),
@@ -502,10 +502,10 @@ io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app,
     co_return co_await reconcile::keep_credentials(ports, desired, which);
 }
 
-std::set<std::string> exposures_of(const reconcile::world& w, const verb_request& request)
+std::set<std::string> exposures_of(const reconcile::state& s, const verb_request& request)
 {
     const auto* users = users_of(request);
-    return users ? reconcile::exposures_of(w, users->names) : std::set<std::string>();
+    return users ? reconcile::exposures_of(s, users->names) : std::set<std::string>();
 }
 
 }  // namespace service

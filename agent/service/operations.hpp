@@ -149,7 +149,7 @@ public:
     // Nobody waits for the verb's answer any more; empty: somebody always does.
     using caller_gone = std::function<bool()>;
 
-    // The state directory is held and the world is loaded.
+    // The state directory is held and the state is loaded.
     explicit operations(application& app, reconcile::step_listener listener = {},
                         credentials_guard guard = {})
         : app_(app), listener_(std::move(listener)), guard_(std::move(guard))
@@ -172,9 +172,9 @@ private:
     io::awaitable<verb_answer> run(verb::notify, caller_gone);
     io::awaitable<verb_answer> undo_decommission();
     io::awaitable<verb_answer> converge(verb::reconcile, caller_gone, reconcile::turn_begins = {});
-    io::task<void> ask(const reconcile::world::hold&, std::set<policy::user_name> only, bool retire_now,
+    io::task<void> ask(const reconcile::state::hold&, std::set<policy::user_name> only, bool retire_now,
                        policy::origin);
-    io::task<void> roll_back(const reconcile::world::hold&, policy::user_name, policy::origin);
+    io::task<void> roll_back(const reconcile::state::hold&, policy::user_name, policy::origin);
     io::awaitable<void> deploy_exposure(std::string exposure, std::set<policy::user_name> only, bool force,
                                         policy::origin, caller_gone, std::vector<std::string>& failed,
                                         std::vector<std::string>& passed);
@@ -195,6 +195,6 @@ io::awaitable<reconcile::credentials_outcome> keep_credentials(application&, rec
 io::task<void> finish_decommission(application&);
 
 // The exposures that a verb works on; none for one that is not about users.
-std::set<std::string> exposures_of(const reconcile::world&, const verb_request&);
+std::set<std::string> exposures_of(const reconcile::state&, const verb_request&);
 
 }  // namespace service

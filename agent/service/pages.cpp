@@ -222,7 +222,7 @@ pages::pages(application& app, const exposure_tasks& tasks, const login_watch& l
 
 status_view pages::view() const
 {
-    auto seen = view_of(app_.desired(), app_.world().stored(), login_.status(),
+    auto seen = view_of(app_.desired(), app_.state().stored(), login_.status(),
                         credential_views(app_.desired(), app_.paths()), app_.clock().now());
     seen.disk = disk_trouble(app_.paths());
     if (app_.desired().notify.enabled()) seen.notify = notifier_.memory();
@@ -238,7 +238,7 @@ std::string pages::metrics() const
 io::awaitable<web_answer> pages::front_page() const
 {
     constexpr auto year = std::chrono::days(365);
-    const auto ahead = co_await look_ahead(app_, app_.clock().now() + year);
+    const auto ahead = co_await forecast_of(app_, app_.clock().now() + year);
     co_return status_page(view(), ahead ? &*ahead : nullptr, version_, app_.clock().now());
 }
 
@@ -253,7 +253,7 @@ io::awaitable<web_answer> pages::show(web_request request) const
     if (target == "/healthz")
         co_return tasks_.stuck() ? words(503, "a pass is past all its limits\n") : words(200, "ok\n");
     if (target == "/readyz")
-        co_return tasks_.looked() ? words(200, "ok\n") : words(503, "the first pass is under way\n");
+        co_return tasks_.observed() ? words(200, "ok\n") : words(503, "the first pass is under way\n");
     co_return words(404, "not found; try /, /status.json, /metrics, /healthz or /readyz\n");
 }
 

@@ -31,7 +31,7 @@ public:
 
     io::awaitable<web_answer> show(web_request) const;
 
-    status_view view() const;  // pointing into the world: not across a co_await
+    status_view view() const;  // pointing into the state: not across a co_await
     std::string metrics() const;
 
 private:

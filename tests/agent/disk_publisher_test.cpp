@@ -2,6 +2,7 @@
 #include "crypto/certificate.hpp"
 #include "tests/agent/disk_publication.hpp"
 #include "tests/support/each_change.hpp"
+#include "tests/support/pkcs12.hpp"
 
 #include <boost/test/data/test_case.hpp>
 #include <boost/test/unit_test.hpp>
@@ -117,8 +118,8 @@ BOOST_AUTO_TEST_CASE(pkcs12_opens_with_the_first_line_of_its_password_file)
     const auto pair = issue();
     publish(pair);
     const auto parsed = disk::pair_of(publication_of(pair)).value();
-    BOOST_TEST(crypto::is_pkcs12_of(get(current("client.p12")), crypto::secret("not-a-real-password"),
-                                    parsed.key, parsed.chain));
+    BOOST_TEST(test_support::is_pkcs12_of(get(current("client.p12")), crypto::secret("not-a-real-password"),
+                                          parsed.key, parsed.chain));
 }
 
 BOOST_DATA_TEST_CASE_F(publication_fixture, modes_are_exact_under_any_umask,

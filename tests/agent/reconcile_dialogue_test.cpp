@@ -248,10 +248,10 @@ BOOST_AUTO_TEST_CASE(others_have_their_turn_while_hooks_run)
     w.siem().hooks.push_back({.argv = {"/bin/true"}});
     bool served = false;
     w.hooks.meanwhile = [&]() -> io::awaitable<void> {
-        const auto held = co_await w.world->take("logs");
+        const auto held = co_await w.state->take("logs");
         policy::user_event asked = policy::event::rotation_requested{false};
         const policy::user_name siem{"logs", "siem"};
-        const auto saved = co_await w.world->record(held, siem, std::move(asked));
+        const auto saved = co_await w.state->record(held, siem, std::move(asked));
         served = saved.has_value();
     };
     BOOST_TEST(w.reconcile().converged());
@@ -269,7 +269,7 @@ BOOST_AUTO_TEST_CASE(hooks_of_one_user_run_once_at_a_time)
         boost::asio::co_spawn(
             w.context,
             [&]() -> io::awaitable<void> {
-                other.emplace(co_await reconcile::run(*w.world, reconcile::run_options()));
+                other.emplace(co_await reconcile::run(*w.state, reconcile::run_options()));
                 BOOST_TEST(over);
             },
             [](std::exception_ptr error) {
@@ -300,9 +300,9 @@ BOOST_AUTO_TEST_CASE(the_end_of_hooks_counts_for_the_certificate_that_they_ran_f
         w.hooks.failures = failures;
         w.said.take();
         w.hooks.meanwhile = [&]() -> io::awaitable<void> {
-            const auto held = co_await w.world->take("logs");
-            const auto back = policy::roll_back(w.world->stored().users.at({"logs", "siem"}));
-            reconcile::executor executor(*w.world, held);
+            const auto held = co_await w.state->take("logs");
+            const auto back = policy::roll_back(w.state->stored().users.at({"logs", "siem"}));
+            reconcile::executor executor(*w.state, held);
             BOOST_REQUIRE(back.has_value());
             const auto done = co_await executor.perform(*back);
             BOOST_TEST(done.has_value());
@@ -323,12 +323,12 @@ BOOST_AUTO_TEST_CASE(a_user_that_is_removed_while_its_hooks_run_is_not_brought_b
     small_world w;
     w.siem().hooks.push_back({.argv = {"/bin/true"}});
     w.hooks.meanwhile = [&]() -> io::awaitable<void> {
-        w.world->replace_desired(std::make_shared<const policy::desired_state>());
-        const auto held = co_await w.world->take("logs");
-        w.world->forget(held, {"logs", "siem"});
+        w.state->replace_desired(std::make_shared<const policy::desired_state>());
+        const auto held = co_await w.state->take("logs");
+        w.state->forget(held, {"logs", "siem"});
     };
     w.reconcile();
-    BOOST_TEST(w.world->stored().users.empty());
+    BOOST_TEST(w.state->stored().users.empty());
 }
 
 // The pass had already planned a creation.
@@ -339,12 +339,12 @@ BOOST_AUTO_TEST_CASE(a_host_that_leaves_creates_nothing_any_more)
     w.platform.trouble = [&](const std::string& call, bool&) -> std::optional<policy::failure> {
         if (call == "list_users")
             boost::asio::co_spawn(
-                w.context, w.world->leave(policy::decommission{.since = w.clock.now()}),
+                w.context, w.state->leave(policy::decommission{.since = w.clock.now()}),
                 [](std::exception_ptr, const policy::result<void>& left) { BOOST_TEST(left.has_value()); });
         return std::nullopt;
     };
     w.reconcile();
-    BOOST_TEST(w.world->stored().leaving.has_value());
+    BOOST_TEST(w.state->stored().leaving.has_value());
     BOOST_TEST(w.platform.requests.empty());
 }
 
@@ -356,7 +356,7 @@ BOOST_AUTO_TEST_CASE(what_is_not_begun_changes_nothing)
     w.said.take();
     const auto before = w.kept();
     reconcile::run_options options;
-    options.begin = [](const reconcile::world::hold&) -> io::task<void> {
+    options.begin = [](const reconcile::state::hold&) -> io::task<void> {
         co_return failing(errc::stopping);
     };
     const auto report = w.reconcile(options);
@@ -418,11 +418,13 @@ BOOST_AUTO_TEST_CASE(a_refusal_is_told_from_a_broker_that_is_away_by_the_pair_in
         const char* said;
     };
     const row rows[] = {
-        {refused_tls, accepted, 60s, "; it accepts the certificate in use, which stays; the platform may still be"},
+        {refused_tls, accepted, 60s,
+         "; it accepts the certificate in use, which stays; the platform may still be"},
         {refused_tls, accepted, 1h, "; ask the platform's operator why logs-orion-123-siem-"},
         {group_not_granted, refused_tls, 60s,
          "; nor does it accept the certificate in use, which stays (said"},
-        {group_not_granted, unreachable, 60s, "(said the broker); the certificate in use stays; the platform may"},
+        {group_not_granted, unreachable, 60s,
+         "(said the broker); the certificate in use stays; the platform may"},
         {unreachable, unreachable, 60s,
          "did not say whether it accepts the new certificate (said the broker); "
          "the certificate in use stays. The agent asks again"},

@@ -91,10 +91,10 @@ BOOST_AUTO_TEST_CASE(the_first_look_is_an_edit)
     boost::asio::io_context context;
     int edits = 0;
     service::file_watch watch(context.get_executor(), here.root / "agent.yaml", [&] { ++edits; });
-    BOOST_TEST(watch.look() == 1U);
-    BOOST_TEST(watch.look() == 1U);
+    BOOST_TEST(watch.check() == 1U);
+    BOOST_TEST(watch.check() == 1U);
     std::ofstream(here.root / "agent.yaml") << "version: 1 # edited\n";
-    BOOST_TEST(watch.look() == 2U);
+    BOOST_TEST(watch.check() == 2U);
     BOOST_TEST(edits == 2);
 }
 

@@ -1,3 +1,5 @@
+#include "tests/support/pkcs12.hpp"
+
 #include "crypto/certificate.hpp"
 #include "tests/support/test_ca.hpp"
 
@@ -187,23 +189,24 @@ BOOST_DATA_TEST_CASE_F(fixture, recognises_its_own, boost::unit_test::data::xran
     const auto chain = chain_for(key);
     const crypto::secret pass(password);
     const auto made = crypto::make_pkcs12(key, chain, "a", pass).value();
-    BOOST_TEST(crypto::is_pkcs12_of(made.view(), pass, key, chain));
+    BOOST_TEST(test_support::is_pkcs12_of(made.view(), pass, key, chain));
 
     auto shorter = chain;
     shorter.rest.pop_back();
-    BOOST_TEST(!crypto::is_pkcs12_of(made.view(), pass, key, shorter));
-    BOOST_TEST(!crypto::is_pkcs12_of(made.view(), pass, other, chain));
-    BOOST_TEST(!crypto::is_pkcs12_of(made.view(), pass, key, chain_for(key)));  // renewed with the same key
-    BOOST_TEST(!crypto::is_pkcs12_of(made.view(), crypto::secret("another"), key, chain));
-    BOOST_TEST(!crypto::is_pkcs12_of(made.view(), crypto::secret(), key, chain));
-    BOOST_TEST(!crypto::is_pkcs12_of("", pass, key, chain));
+    BOOST_TEST(!test_support::is_pkcs12_of(made.view(), pass, key, shorter));
+    BOOST_TEST(!test_support::is_pkcs12_of(made.view(), pass, other, chain));
+    BOOST_TEST(
+        !test_support::is_pkcs12_of(made.view(), pass, key, chain_for(key)));  // renewed with the same key
+    BOOST_TEST(!test_support::is_pkcs12_of(made.view(), crypto::secret("another"), key, chain));
+    BOOST_TEST(!test_support::is_pkcs12_of(made.view(), crypto::secret(), key, chain));
+    BOOST_TEST(!test_support::is_pkcs12_of("", pass, key, chain));
 
     std::string damaged(made.view());
-    BOOST_TEST(!crypto::is_pkcs12_of(damaged + "x", pass, key, chain));
-    BOOST_TEST(
-        !crypto::is_pkcs12_of(std::string_view(damaged).substr(0, damaged.size() - 1), pass, key, chain));
+    BOOST_TEST(!test_support::is_pkcs12_of(damaged + "x", pass, key, chain));
+    BOOST_TEST(!test_support::is_pkcs12_of(std::string_view(damaged).substr(0, damaged.size() - 1), pass, key,
+                                           chain));
     damaged[damaged.size() / 2] ^= 1;
-    BOOST_TEST(!crypto::is_pkcs12_of(damaged, pass, key, chain));
+    BOOST_TEST(!test_support::is_pkcs12_of(damaged, pass, key, chain));
 }
 
 BOOST_AUTO_TEST_SUITE_END()

@@ -1,6 +1,7 @@
 """`history`: what happened to each user, when, and who requested it; from the disk alone."""
 
 import datetime
+import json
 import os
 import pwd
 import signal
@@ -39,6 +40,14 @@ class HistoryTest(unittest.TestCase):
     def test_nothing_yet(self):
         self.assertEqual(self.events(of=None), [])
         self.assertEqual(self.agent.run("history", expect=0).stdout, "No events.\n")
+
+    def test_the_log_tells_a_rotation_from_a_first_certificate(self):
+        """A certificate that replaces another one is `rotated`; the first one, and one returned to, are `published`."""
+        for verb, expected in (("reconcile", "published"), ("rotate", "rotated"), ("rollback", "published")):
+            done = self.agent.run("--log-format", "json", verb, "logs/siem", expect=0)
+            logged = [json.loads(line).get("event") for line in done.stderr.splitlines() if line.startswith("{")]
+            with self.subTest(verb=verb):
+                self.assertEqual([e for e in logged if e in ("published", "rotated", "repaired")], [expected])
 
     def test_a_user_from_its_first_key_to_its_end(self):
         account, unset = login_account()

@@ -298,7 +298,7 @@ BOOST_AUTO_TEST_CASE(a_generation_on_its_way)
         {"sent, not looked since the settle time",
          [](policy_world& w) {
              w.on_its_way(stage::sent).submitted_at = w.now - 1h;
-             w.seen().looked_at = w.now - 1h + 14s;
+             w.seen().observed_at = w.now - 1h + 14s;
          },
          "", "waiting_settle"},
         {"sent, the list may be cut off",

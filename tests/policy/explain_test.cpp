@@ -107,7 +107,7 @@ BOOST_AUTO_TEST_CASE(an_exposure_that_refuses_is_shown_also_where_nothing_is_due
 {
     policy_world w;
     w.in_use();
-    w.seen() = {.looked_at = w.now,
+    w.seen() = {.observed_at = w.now,
                 .error = policy::failure{.code = policy::errc::forbidden, .context = "403 Forbidden"}};
     BOOST_TEST(fact(explain(w), "platform_error") == "403 Forbidden");
     w.want().contact = "other@example.com";

@@ -57,7 +57,7 @@ BOOST_AUTO_TEST_CASE(it_stays_as_it_is_until_it_is_due)
         BOOST_TEST(w.finding() == "healthy");
         BOOST_TEST(w.plan().unmanaged.empty());
         w.now += 70 * 24h;
-        w.seen().looked_at = w.now;
+        w.seen().observed_at = w.now;
         BOOST_TEST(w.steps() == "issue web");
     }
 }
@@ -116,7 +116,7 @@ BOOST_AUTO_TEST_CASE(every_user_goes_whatever_the_file_says)
         user.unwanted_since = w.now;
     BOOST_TEST(w.steps() == "");
     w.now += 24h;
-    w.seen().looked_at = w.now;
+    w.seen().observed_at = w.now;
     BOOST_TEST(w.steps() == "remove web-1, remove web-2, remove web-3");
 }
 

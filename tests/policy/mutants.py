@@ -22,7 +22,7 @@ STEPS = "1000000"
 # Name, a piece of policy/*.cpp that occurs exactly once (whitespace is ignored), and its replacement.
 MUTANTS = [
     ("resend-at-once: a POST without an answer is repeated before the settle time",
-     "if (!f.seen || f.seen->looked_at < settled || !f.seen->is_complete())", "if (!f.seen)"),
+     "if (!f.seen || f.seen->observed_at < settled || !f.seen->is_complete())", "if (!f.seen)"),
     ("foreign-owner: users with another owner's marker count as ours when they carry our key",
      "if (it->second->mark->owner == f.owner && it->second->mark->name == f.have->name &&",
      "if (it->second->mark->name == f.have->name &&"),

@@ -122,7 +122,7 @@ BOOST_AUTO_TEST_CASE(an_exposure_that_cannot_be_looked_at_gets_what_the_disk_alo
     const auto local = "publish damaged 2, deploy hooks 3, mark_unwanted dropped";
     policy_world w;
     busy(w);
-    w.seen() = {.looked_at = w.now, .error = policy::failure{.context = "no answer"}};
+    w.seen() = {.observed_at = w.now, .error = policy::failure{.context = "no answer"}};
     BOOST_TEST(guard(w) == "unreachable");
     BOOST_TEST(w.exposure_view().sentence == "no answer");
     BOOST_TEST(w.steps() == local);
@@ -474,7 +474,7 @@ BOOST_AUTO_TEST_CASE(an_exposure_sets_its_own_pace)
     auto& record = w.stored.exposures["health"] = w.known();
     record.where.instance_id.clear();
     record.onboarding_since = w.now - 1s;
-    w.observed.exposures["health"] = {.looked_at = w.now};
+    w.observed.exposures["health"] = {.observed_at = w.now};
     w.stored.users[{"health", "web"}] = {.name = {"health", "web"},
                                          .failure = w.fails("web", policy::retry::later, 7s)};
     BOOST_TEST(w.plan().waits_for_platform);

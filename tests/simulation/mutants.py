@@ -25,7 +25,7 @@ COMMON = ["--steps", "4000", "--seconds", "600"]
 # Name, file, a piece that occurs there exactly once (whitespace is ignored), and its replacement.
 MUTANTS = [
     ("resend-at-once: a POST without an answer is repeated before the settle time", "policy/checks.cpp",
-     "if (!f.seen || f.seen->looked_at < settled || !f.seen->is_complete())", "if (!f.seen)"),
+     "if (!f.seen || f.seen->observed_at < settled || !f.seen->is_complete())", "if (!f.seen)"),
     ("keep-doubles: a second user for the same key is never deleted", "policy/checks.cpp",
      "add_surplus(f, g, found);", ""),
     ("retire-before-hooks: the old user goes although the hooks have not passed", "policy/checks.cpp",
@@ -34,12 +34,12 @@ MUTANTS = [
      "if (auto rule = leftover(f, g)) found.push_back(std::move(*rule));", ""),
     ("intent-after-post: the intent is stored after the request", "agent/reconcile/execute.cpp",
      "if (auto saved = co_await record(a, std::move(intent)); !saved) co_return saved.error();\n"
-     "    io::crash_point(\"submit.intent-kept\");", "world_.user(held_, a.name).find(before.id)->submitted_at = now();"),
+     "    io::crash_point(\"submit.intent-kept\");", "state_.user(held_, a.name).find(before.id)->submitted_at = now();"),
     ("forgotten-key: the key is not stored with the generation", "agent/reconcile/execute.cpp",
      "with.keys.push_back({a.name, fresh.id, std::move(key->pem), key->csr_pem});", "static_cast<void>(with.keys);"),
     ("doubled-post: the request is sent twice", "agent/reconcile/execute.cpp",
      "io::crash_point(\"submit.answered\");",
-     "static_cast<void>(co_await world_.outside().api.create_user(address_of(exposure), sent.where.instance_id, "
+     "static_cast<void>(co_await state_.outside().api.create_user(address_of(exposure), sent.where.instance_id, "
      "sent.sent, group_for(exposure), *body));"),
     ("no-commit: what is written is rolled back", "agent/disk/state_database.cpp",
      "if (done) done = writer_->run(\"COMMIT\");", "if (done) done = writer_->run(\"ROLLBACK\");"),
@@ -76,7 +76,7 @@ MUTANTS = [
      "return steady::now() >= e.steady_due || wall_now_() >= e.wall_due;",
      "return steady::now() < e.steady_due;"),
     ("stale-configuration: a changed file is not given to the passes", "agent/service/application.cpp",
-     "p.world->replace_desired(desired);", ""),
+     "p.state->replace_desired(desired);", ""),
     ("edit-not-followed: an edit is never noticed", "agent/service/configuration.cpp",
      "burst_.happened(clock::now());\n    changed_();", "burst_.happened(clock::now());"),
     ("stop-unheard: a stop does not end the waiting", "agent/service/tasks.cpp",

@@ -41,7 +41,7 @@ policy_world::policy_world()
         .name = "logs",
         .where = {
             .base_url = logs.base_url, .variant = logs.variant, .tenant = logs.tenant, .instance_id = "i-1"}};
-    seen().looked_at = now;
+    seen().observed_at = now;
     seen().instances.push_back({.id = "i-1",
                                 .name = "orion",
                                 .status = policy::remote_status::ready,

@@ -331,9 +331,9 @@ struct small_world {
     reconcile::report reconcile(reconcile::run_options options = {})
     {
         reconcile::ports ports{clock, platform, store, publisher, hooks, broker, context.get_executor()};
-        world =
-            std::make_unique<reconcile::world>(ports, std::make_shared<const policy::desired_state>(desired));
-        return run_coroutine(context, clock, reconcile_in(*world, options));
+        state =
+            std::make_unique<reconcile::state>(ports, std::make_shared<const policy::desired_state>(desired));
+        return run_coroutine(context, clock, reconcile_in(*state, options));
     }
 
     boost::asio::io_context context;
@@ -345,10 +345,10 @@ struct small_world {
     memory_publisher publisher{said};
     memory_hooks hooks{said};
     memory_broker broker;
-    std::unique_ptr<reconcile::world> world;
+    std::unique_ptr<reconcile::state> state;
 
 private:
-    static io::awaitable<reconcile::report> reconcile_in(reconcile::world& w, reconcile::run_options options)
+    static io::awaitable<reconcile::report> reconcile_in(reconcile::state& w, reconcile::run_options options)
     {
         if (auto loaded = co_await w.load(); !loaded) throw std::runtime_error(loaded.error().context);
         co_return co_await reconcile::run(w, options);

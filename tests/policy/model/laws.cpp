@@ -74,7 +74,7 @@ void laws::on_post(const user_name& name, const policy::generation& g, const pol
     } else {
         if (before->second.sent != g.sent) broken("I3: the same key, another request: " + name.text());
         const bool looked = seen && !seen->error && seen->is_complete() &&
-                            seen->looked_at >= before->second.at + w_.desired.reconcile.settle;
+                            seen->observed_at >= before->second.at + w_.desired.reconcile.settle;
         if (!before->second.certainly_nothing && !looked)
             broken("I3: a POST is repeated before the list was silent for the settle time: " + name.text());
         for (const auto& user : seen ? seen->users : std::vector<policy::remote_user>())

@@ -107,12 +107,12 @@ std::optional<policy::observed_exposure> agent::observe_by_id(const std::string&
                                                               const policy::inquiry& asked,
                                                               std::set<std::string>& missing)
 {
-    policy::observed_exposure seen{.looked_at = now(), .listed = false};
+    policy::observed_exposure seen{.observed_at = now(), .listed = false};
     auto instance = cloud_.read_instance(place, asked.instance);
     if (!instance) {
         if (is_refusal(instance.error())) return std::nullopt;
         return policy::observed_exposure{
-            .looked_at = seen.looked_at, .error = instance.error(), .listed = false};
+            .observed_at = seen.observed_at, .error = instance.error(), .listed = false};
     }
     seen.instances = {*instance};
     if (instance->status != policy::remote_status::ready) return seen;
@@ -129,7 +129,7 @@ std::optional<policy::observed_exposure> agent::observe_by_id(const std::string&
     const bool others_answer = !seen.users.empty() && failed && failed->code == policy::errc::unavailable;
     if (!missing.empty() || others_answer || (failed && is_refusal(*failed))) return std::nullopt;
     if (failed)
-        return policy::observed_exposure{.looked_at = seen.looked_at, .error = failed, .listed = false};
+        return policy::observed_exposure{.observed_at = seen.observed_at, .error = failed, .listed = false};
     return seen;
 }
 
@@ -138,15 +138,15 @@ policy::observed_exposure agent::observe(const std::string& place, const policy:
     std::set<std::string> missing;
     if (!asked.list)
         if (auto by_id = observe_by_id(place, asked, missing)) return *by_id;
-    policy::observed_exposure seen{.looked_at = now()};
+    policy::observed_exposure seen{.observed_at = now()};
     auto instances = cloud_.list_instances(place);
-    if (!instances) return {.looked_at = seen.looked_at, .error = instances.error()};
+    if (!instances) return {.observed_at = seen.observed_at, .error = instances.error()};
     seen.instances = *instances;
     if (seen.instances.size() != 1 || seen.instances.front().status != policy::remote_status::ready)
         return seen;
     const auto instance = seen.instances.front().id;
     auto users = cloud_.list_users(place, instance);
-    if (!users) return {.looked_at = seen.looked_at, .error = users.error()};
+    if (!users) return {.observed_at = seen.observed_at, .error = users.error()};
     seen.users = std::move(users->users);
     seen.cut_off = users->cut_off;
     for (const auto& id : asked.ids) {
@@ -171,7 +171,7 @@ void agent::look(const policy::desired_exposure& e)
 {
     const auto asked = policy::inquiry_of(file_, e, stored_, now());
     auto seen = observe(place_of(e), asked);
-    const auto at = seen.looked_at;
+    const auto at = seen.observed_at;
     if (cloud_.clock_ahead) observed_.clock_ahead[e.base_url] = *cloud_.clock_ahead;
     const auto failed = seen.error;
     const bool has_instance = !seen.instances.empty();

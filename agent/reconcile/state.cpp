@@ -1,4 +1,4 @@
-#include "agent/reconcile/world.hpp"
+#include "agent/reconcile/state.hpp"
 
 #include "agent/io/async.hpp"
 #include "policy/facts.hpp"
@@ -44,7 +44,7 @@ void compare_output(disk::publisher& publisher, const policy::user_index& all, p
 }
 
 // A bug, and one that the compiler cannot see: the turn of another exposure.
-void must_hold(const world::hold& held, const std::string& exposure)
+void must_hold(const state::hold& held, const std::string& exposure)
 {
     if (held.exposure() != exposure)
         throw std::logic_error("a record of " + exposure + " in the turn of " + held.exposure());
@@ -52,7 +52,7 @@ void must_hold(const world::hold& held, const std::string& exposure)
 
 }  // namespace
 
-io::task<void> world::load()
+io::task<void> state::load()
 {
     auto loaded = co_await io::offload(outside_.pool, [this] { return outside_.store.load(); });
     if (!loaded) co_return loaded.error();
@@ -62,7 +62,7 @@ io::task<void> world::load()
 }
 
 // The pool works on copies: other exposures' records may change meanwhile.
-io::awaitable<void> world::inspect_outputs(std::string exposure)
+io::awaitable<void> state::inspect_outputs(std::string exposure)
 {
     std::vector<policy::stored_user> copies;
     for (const auto& [name, user] : stored_.users)
@@ -82,27 +82,27 @@ io::awaitable<void> world::inspect_outputs(std::string exposure)
     }
 }
 
-io::awaitable<world::hold> world::take(std::string exposure)
+io::awaitable<state::hold> state::take(std::string exposure)
 {
     const auto executor = co_await boost::asio::this_coro::executor;
     auto turn = co_await turns_.try_emplace(exposure, executor).first->second.acquire();
     co_return hold(*this, std::move(exposure), std::move(turn));
 }
 
-void world::hold::begin(io::async_lock::holder turn)
+void state::hold::begin(io::async_lock::holder turn)
 {
-    world_->pinned_[exposure_] = world_->desired_;
+    state_->pinned_[exposure_] = state_->desired_;
     turn_.emplace(std::move(turn));
 }
 
-void world::hold::end()
+void state::hold::end()
 {
-    if (!world_ || !turn_) return;
-    world_->pinned_.erase(exposure_);
+    if (!state_ || !turn_) return;
+    state_->pinned_.erase(exposure_);
     turn_.reset();
 }
 
-io::awaitable<void> world::hold::without(io::awaitable<void> work)
+io::awaitable<void> state::hold::without(io::awaitable<void> work)
 {
     end();
     std::exception_ptr error;
@@ -111,12 +111,12 @@ io::awaitable<void> world::hold::without(io::awaitable<void> work)
     } catch (...) {
         error = std::current_exception();
     }
-    auto turn = co_await world_->turns_.at(exposure_).acquire();
+    auto turn = co_await state_->turns_.at(exposure_).acquire();
     begin(std::move(turn));
     if (error) std::rethrow_exception(error);
 }
 
-std::optional<world::running_hooks> world::begin_hooks(const hold& held, const policy::user_name& name)
+std::optional<state::running_hooks> state::begin_hooks(const hold& held, const policy::user_name& name)
 {
     must_hold(held, name.exposure);
     if (running_hooks_.contains(name)) return std::nullopt;
@@ -124,14 +124,14 @@ std::optional<world::running_hooks> world::begin_hooks(const hold& held, const p
     return running_hooks(*this, name);
 }
 
-world::running_hooks::~running_hooks()
+state::running_hooks::~running_hooks()
 {
-    if (!world_) return;
-    const auto ended = world_->running_hooks_.extract(name_);
+    if (!state_) return;
+    const auto ended = state_->running_hooks_.extract(name_);
     if (ended && ended.mapped()) ended.mapped()->set();
 }
 
-io::awaitable<void> world::hooks_end(policy::user_name name)
+io::awaitable<void> state::hooks_end(policy::user_name name)
 {
     const auto executor = co_await boost::asio::this_coro::executor;
     const auto running = running_hooks_.find(name);
@@ -142,24 +142,24 @@ io::awaitable<void> world::hooks_end(policy::user_name name)
     co_await ended->wait();
 }
 
-std::shared_ptr<const policy::desired_state> world::desired_for(const std::string& exposure) const
+std::shared_ptr<const policy::desired_state> state::desired_for(const std::string& exposure) const
 {
     const auto pinned = pinned_.find(exposure);
     return pinned == pinned_.end() ? desired_ : pinned->second;
 }
 
-const policy::desired_exposure* world::exposure(const std::string& name) const
+const policy::desired_exposure* state::exposure(const std::string& name) const
 {
     return find(*desired_for(name), name);
 }
 
-const policy::desired_user* world::wanted(const policy::user_name& name) const
+const policy::desired_user* state::wanted(const policy::user_name& name) const
 {
     const auto* e = exposure(name.exposure);
     return e ? find(*e, name.user) : nullptr;
 }
 
-policy::stored_user& world::user(const hold& held, const policy::user_name& name)
+policy::stored_user& state::user(const hold& held, const policy::user_name& name)
 {
     must_hold(held, name.exposure);
     auto& record = stored_.users[name];
@@ -169,7 +169,7 @@ policy::stored_user& world::user(const hold& held, const policy::user_name& name
     return record;
 }
 
-policy::stored_exposure& world::exposure_record(const hold& held, const policy::desired_exposure& e)
+policy::stored_exposure& state::exposure_record(const hold& held, const policy::desired_exposure& e)
 {
     must_hold(held, e.name);
     auto& record = stored_.exposures[e.name];
@@ -184,13 +184,13 @@ policy::stored_exposure& world::exposure_record(const hold& held, const policy::
     return record;
 }
 
-void world::forget(const hold& held, const policy::user_name& name)
+void state::forget(const hold& held, const policy::user_name& name)
 {
     must_hold(held, name.exposure);
     stored_.users.erase(name);
 }
 
-io::task<void> world::change(const hold& held, policy::user_name name, std::vector<policy::user_event> events,
+io::task<void> state::change(const hold& held, policy::user_name name, std::vector<policy::user_event> events,
                              policy::origin from, disk::change with)
 {
     const auto now = outside_.clock.now();
@@ -209,19 +209,19 @@ io::task<void> world::change(const hold& held, policy::user_name name, std::vect
     co_return saved;
 }
 
-io::task<void> world::record(const hold& held, const policy::user_name& name,
+io::task<void> state::record(const hold& held, const policy::user_name& name,
                              std::vector<policy::user_event> events, const policy::origin& from)
 {
     return change(held, name, std::move(events), from, disk::change());
 }
 
-io::task<void> world::record(const hold& held, const policy::user_name& name, policy::user_event what,
+io::task<void> state::record(const hold& held, const policy::user_name& name, policy::user_event what,
                              const policy::origin& from)
 {
     return record(held, name, std::move(what), from, disk::change());
 }
 
-io::task<void> world::record(const hold& held, const policy::user_name& name, policy::user_event what,
+io::task<void> state::record(const hold& held, const policy::user_name& name, policy::user_event what,
                              const policy::origin& from, disk::change with)
 {
     std::vector<policy::user_event> events;
@@ -229,7 +229,7 @@ io::task<void> world::record(const hold& held, const policy::user_name& name, po
     return change(held, name, std::move(events), from, std::move(with));
 }
 
-io::task<void> world::record(const hold& held, policy::desired_exposure e, policy::exposure_event what)
+io::task<void> state::record(const hold& held, policy::desired_exposure e, policy::exposure_event what)
 {
     const auto before = exposure_record(held, e);
     const auto after = policy::apply(before, what, outside_.clock.now());
@@ -241,7 +241,7 @@ io::task<void> world::record(const hold& held, policy::desired_exposure e, polic
     co_return saved;
 }
 
-io::task<void> world::leave(std::optional<policy::decommission> how)
+io::task<void> state::leave(std::optional<policy::decommission> how)
 {
     disk::change with;
     with.leaving = how;

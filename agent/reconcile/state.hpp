@@ -33,12 +33,12 @@ struct ports {
     boost::asio::any_io_executor pool;  // for what blocks: keys, files
 };
 
-// The three worlds in memory: what the file wants, what the platform had at the last look, what the disk
+// The state in memory: what the file wants, what the platform had when last observed, what the disk
 // holds. Records change in memory and on disk together, by events alone; one thread, so no locks.
 
-class world {
+class state {
 public:
-    world(ports& outside, std::shared_ptr<const policy::desired_state> desired)
+    state(ports& outside, std::shared_ptr<const policy::desired_state> desired)
         : outside_(outside), desired_(std::move(desired))
     {
     }
@@ -55,7 +55,7 @@ public:
     class hold {
     public:
         hold(hold&& other) noexcept
-            : world_(std::exchange(other.world_, nullptr)),
+            : state_(std::exchange(other.state_, nullptr)),
               exposure_(std::move(other.exposure_)),
               turn_(std::move(other.turn_))
         {
@@ -70,16 +70,16 @@ public:
         io::awaitable<void> without(io::awaitable<void> work);
 
     private:
-        friend class world;
-        hold(world& w, std::string exposure, io::async_lock::holder turn)
-            : world_(&w), exposure_(std::move(exposure))
+        friend class state;
+        hold(state& s, std::string exposure, io::async_lock::holder turn)
+            : state_(&s), exposure_(std::move(exposure))
         {
             begin(std::move(turn));
         }
         void begin(io::async_lock::holder turn);
         void end();
 
-        world* world_;
+        state* state_;
         std::string exposure_;
         std::optional<io::async_lock::holder> turn_;  // none: given back for the moment
     };
@@ -90,17 +90,17 @@ public:
     class running_hooks {
     public:
         running_hooks(running_hooks&& other) noexcept
-            : world_(std::exchange(other.world_, nullptr)), name_(std::move(other.name_))
+            : state_(std::exchange(other.state_, nullptr)), name_(std::move(other.name_))
         {
         }
         running_hooks& operator=(running_hooks&&) = delete;
         ~running_hooks();
 
     private:
-        friend class world;
-        running_hooks(world& w, policy::user_name name) : world_(&w), name_(std::move(name)) {}
+        friend class state;
+        running_hooks(state& s, policy::user_name name) : state_(&s), name_(std::move(name)) {}
 
-        world* world_;
+        state* state_;
         policy::user_name name_;
     };
     [[nodiscard]] std::optional<running_hooks> begin_hooks(const hold&, const policy::user_name&);
