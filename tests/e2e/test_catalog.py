@@ -174,7 +174,7 @@ class RequestTest(CatalogCase):
 
     def test_an_unknown_key(self):
         done = self.order("--set", "planNam=small", expect=64)
-        self.assertIn('"planNam"', done.stderr)
+        self.assertIn("unknown key 'planNam'", done.stderr)
         self.assertIn("did you mean planName?", done.stderr)
         done = self.order("--set", "zzzzzzzzzzzz=small", expect=64)
         self.assertIn("serviceName", done.stderr)
