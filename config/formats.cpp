@@ -176,7 +176,7 @@ std::string proxy_fault(const node& value, const format&)
     const auto address = read_url(value.text);
     if (!address) return url_form_fault(value.text);
     if (address->scheme != "http")
-        return "must start with http://: the tunnel through the proxy is what is encrypted";
+        return "must start with http://; TLS is used inside the tunnel through the proxy";
     return normalised(address->path) == "/" ? "" : "contains a path; use http://HOST:PORT alone";
 }
 
@@ -201,7 +201,7 @@ std::string listen_fault(const node& value, const format&)
     return policy::is_loopback(address->host)
                ? ""
                : "would be open to the network without TLS; write 127.0.0.1:PORT or "
-                 "unix:/PATH and put a proxy before it";
+                 "unix:/PATH and put a reverse proxy in front of it";
 }
 
 // --- Numbers, durations and words
@@ -211,7 +211,7 @@ constexpr int longest_duration = 3650 * 86400;  // ten years: longer than any ce
 std::string boolean_fault(const node& value, const format&)
 {
     if (!read_boolean(value.text)) return quoted(value.text) + " is not a boolean; use true or false";
-    return value.plain ? "" : "is text because of its quotes; write " + value.text + " without them";
+    return value.plain ? "" : "is a quoted string; write " + value.text + " without quotes";
 }
 
 std::string integer_fault(const node& value, const format& self)
@@ -219,7 +219,7 @@ std::string integer_fault(const node& value, const format& self)
     const auto range = std::to_string(self.least) + " to " + std::to_string(self.most);
     const auto number = read_integer(value.text);
     if (!number) return quoted(value.text) + " is not a plain decimal number; use one from " + range;
-    if (!value.plain) return "is text because of its quotes; write " + value.text + " without them";
+    if (!value.plain) return "is a quoted string; write " + value.text + " without quotes";
     if (*number < self.least || *number > self.most) return value.text + " is out of range; use " + range;
     return {};
 }

@@ -305,12 +305,12 @@ constexpr std::array identity_keys = {
     entry<&identity_settings::auth_url>("auth_url", "Address of the authorization server, tenant included.",
                                         formats::https_url),
     entry<&identity_settings::client_id>("client_id", "The OAuth client.", formats::text),
-    part<&identity_settings::client_secret>("client_secret", "Where the client's secret is found.", secret),
+    part<&identity_settings::client_secret>("client_secret", "Source of the client's secret.", secret),
     entry<&identity_settings::redirect_url>("redirect_url", "Redirect address as registered for the client.",
                                             formats::redirect_url),
-    entry<&identity_settings::refresh_every>("refresh_every",
-                                             "Refresh the tokens this often, also when no call needs it.",
-                                             formats::refresh_interval),
+    entry<&identity_settings::refresh_every>(
+        "refresh_every", "How often the tokens are refreshed, even if no call needs them.",
+        formats::refresh_interval),
     part<&identity_settings::access_token>(
         "access_token", "Instead of an OAuth client: an access token that something else keeps fresh.",
         token),
@@ -321,7 +321,7 @@ constexpr section identity = {"identity", "the login", identity_keys};
 
 constexpr std::array proxy_auth_keys = {
     entry<&proxy_credentials::username>("username", "User name at the proxy.", formats::username, required),
-    part<&proxy_credentials::password>("password", "Where the password is found.", secret, required)};
+    part<&proxy_credentials::password>("password", "Source of the password.", secret, required)};
 constexpr section proxy_auth = {"proxy_auth", "the login at the proxy", proxy_auth_keys};
 
 constexpr std::array network_keys = {
@@ -339,13 +339,13 @@ constexpr section network = {"network", "the network", network_keys};
 constexpr std::array reconcile_keys = {
     entry<&reconcile_settings::interval>("interval",
                                          "How often platform and disk are compared with this file."),
-    entry<&reconcile_settings::prune>("prune", "Remove users of this owner that this file no longer names."),
+    entry<&reconcile_settings::prune>("prune", "Remove users of this owner that are no longer in this file."),
     entry<&reconcile_settings::max_deletes>(
-        "max_deletes", "A pass that would delete more users than this deletes none.", formats::deletes),
+        "max_deletes", "A pass that would delete more users than this deletes nothing.", formats::deletes),
     entry<&reconcile_settings::max_creates_per_user>(
         "max_creates_per_user", "Creations per user in 24 h before it is blocked.", formats::creates),
     entry<&reconcile_settings::settle>(
-        "settle", "How long a POST without an answer is looked for before it is sent again.")};
+        "settle", "How long to look for the result of an unanswered POST before it is sent again.")};
 constexpr section reconcile = {"reconcile", "the reconciliation", reconcile_keys};
 
 constexpr std::array notify_keys = {
@@ -376,7 +376,7 @@ constexpr std::array hook_keys = {
     choice<&hook::what, hook::kind::reload, &hook::unit>("reload", "systemd unit to reload.", formats::unit),
     choice<&hook::what, hook::kind::command, &hook::argv>(
         "command", "Command, without a shell; its program is an absolute path.", formats::argument),
-    entry<&hook::timeout>("timeout", "The hook is ended after this.")};
+    entry<&hook::timeout>("timeout", "Time limit of the hook.")};
 constexpr section hook_section = {"hook", "a hook", hook_keys, 3};
 
 constexpr const char* about_hooks = "What runs after new files are in place, in this order.";
@@ -389,7 +389,7 @@ constexpr std::array rotation_keys = {
         formats::duration_or_none),
     entry<&rotation_rule::strategy>("strategy",
                                     "overlap: create, switch, delete; replace: delete, create, switch."),
-    entry<&rotation_rule::paused>("paused", "No rotation of this user for now.")};
+    entry<&rotation_rule::paused>("paused", "Suspend the rotation of this user.")};
 constexpr section rotation = {"rotation", "a rotation", rotation_keys};
 
 template <auto Access>
@@ -410,7 +410,7 @@ constexpr std::array output_keys = {
     owner_key<&output_rule::access>,
     group_key<&output_rule::access>,
     mode_key<&output_rule::access>,
-    part("password", "Where the password of the PKCS#12 file is found.", password)};
+    part("password", "Source of the password of the PKCS#12 file.", password)};
 constexpr section output = {"output", "an output", output_keys};
 
 constexpr std::array user_keys = {
@@ -426,13 +426,13 @@ constexpr std::array user_keys = {
     each<&desired_user::hooks>("hooks", about_hooks, hook_section),
     computed(entry<&desired_user::verify>("verify",
                                           "Verify a new certificate at the broker before the switch. "
-                                          "Default: true where a broker is named."))};
+                                          "Default: true if a broker is configured."))};
 constexpr section user = {"user", "a user", user_keys};
 constexpr section defaults = {"defaults", "the defaults of users",
                               std::span<const key>(user_keys).subspan(1)};
 
 constexpr key defaults_key = {.name = "defaults",
-                              .about = "Any key of a user but its name; the nearer one counts.",
+                              .about = "Any key of a user except its name; the most specific value wins.",
                               .inner = &defaults};
 
 // --- Exposures
@@ -510,8 +510,8 @@ constexpr std::array root_keys = {
                                      formats::directory),
     part<&desired_state::identity>("identity", "How the agent logs in.", identity, required),
     part<&desired_state::network>("network", "How the platform is reached.", network),
-    part<&desired_state::reconcile>("reconcile", "How often and how boldly the agent acts.", reconcile),
-    part<&desired_state::notify>("notify", "Who is told when a person is needed.", notify),
+    part<&desired_state::reconcile>("reconcile", "How often the agent acts, and its limits.", reconcile),
+    part<&desired_state::notify>("notify", "Notifications when a person is needed.", notify),
     part<&desired_state::metrics>("metrics", "Metrics and health.", metrics),
     part("catalog", "The catalog service; needed for credentials.", catalog),
     defaults_key,

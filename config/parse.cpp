@@ -28,7 +28,7 @@ void program_rule(const layers& of, diagnostics& found)
 {
     const auto argv = of.list("command");
     if (of.find("command") && (argv.empty() || argv[0]->text.empty()))
-        found.error(of.where("command"), "`command` names no program; write [PROGRAM, ARGUMENT, …]");
+        found.error(of.where("command"), "`command` has no program; write [PROGRAM, ARGUMENT, …]");
 }
 
 void identity_rules(const layers& root, diagnostics& found)
@@ -177,7 +177,8 @@ private:
         if (formats.contains(file_format::pkcs12) && !output.has("password"))
             wrong(at, "pkcs12 needs a password; write `password: {file: PATH}` under `output`");
         if (formats.contains(file_format::java) && read_.key == policy::key_type::ed25519)
-            wrong(at, "Kafka's PEM store refuses ed25519 keys; use another `key`, or leave out java");
+            wrong(at,
+                  "Kafka's PEM store does not support ed25519 keys; use another `key`, or leave out java");
         if (exposure_.has("broker")) return;
         for (const auto kafka : {file_format::java, file_format::librdkafka})
             if (formats.contains(kafka))

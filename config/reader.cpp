@@ -29,7 +29,7 @@ void expand(node& scalar, const environment& from, diagnostics& found)
             continue;
         }
         const auto end = raw.find('}', open);
-        if (end == raw.npos) return fail("a ${ without its }; write $${ for a literal ${");
+        if (end == raw.npos) return fail("unclosed ${; write $${ for a literal ${");
         const std::string name(raw.substr(open + 2, end - open - 2));
         if (name == "hostname") {
             filled += from.hostname;
@@ -41,8 +41,9 @@ void expand(node& scalar, const environment& from, diagnostics& found)
             }
             filled += *value;
         } else {
-            return fail("${" + quoted(name).substr(1, quoted(name).size() - 2) +
-                        "} is not known; there are ${hostname} and ${env:NAME}, and $${ for a literal ${");
+            return fail(
+                "${" + quoted(name).substr(1, quoted(name).size() - 2) +
+                "} is not a known variable; use ${hostname} or ${env:NAME}, and $${ for a literal ${");
         }
         any = true;
         done = end + 1;

@@ -53,7 +53,7 @@ std::vector<diagnostic> diagnostics::sorted(std::vector<entry> all, const std::s
     for (auto& one : all) {
         if (result.size() == limit) {
             result.push_back({file, one.at.line, one.at.column,
-                              "and " + std::to_string(all.size() - limit) + " more from here on"});
+                              "and " + std::to_string(all.size() - limit) + " more after this"});
             break;
         }
         result.push_back({file, one.at.line, one.at.column, std::move(one.text)});
@@ -105,7 +105,7 @@ public:
     {
         if (first())
             found_.error(place_of(mark),
-                         "aliases (*name) are not read; write the value out, or use `defaults`");
+                         "aliases (*name) are not supported; write the value out, or use `defaults`");
         add({.at = place_of(mark), .faulty = true});
     }
 
@@ -145,13 +145,14 @@ private:
     void no_anchor(const YAML::Mark& mark, YAML::anchor_t anchor)
     {
         if (anchor == YAML::NullAnchor || !first()) return;
-        found_.error(place_of(mark), "anchors (&name) are not read; write the value out, or use `defaults`");
+        found_.error(place_of(mark),
+                     "anchors (&name) are not supported; write the value out, or use `defaults`");
     }
 
     void no_tag(const YAML::Mark& mark, const std::string& tag)
     {
         if (tag.empty() || tag == "?" || tag == "!" || !first()) return;
-        found_.error(place_of(mark), "tags (!name) are not read; write the value alone");
+        found_.error(place_of(mark), "tags (!name) are not supported; write the value alone");
     }
 
     void open(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor, node::kind what)
@@ -198,11 +199,11 @@ private:
             return false;
         }
         if (key.text == "<<" && key.plain) {
-            found_.error(key.at, "merge keys (<<) are not read; write the keys out, or use `defaults`");
+            found_.error(key.at, "merge keys (<<) are not supported; write the keys out, or use `defaults`");
             return false;
         }
         if (seen.insert(key.text).second) return true;
-        found_.error(key.at, "key " + quoted(key.text) + " is given twice; keep one of them");
+        found_.error(key.at, "key " + quoted(key.text) + " is given twice; remove one");
         return false;
     }
 
@@ -221,7 +222,7 @@ std::string advice(const std::string& text, int line)
     for (int i = 0; i < line && std::getline(lines, content); ++i)
         continue;
     if (content.find("${") != std::string::npos) return "inside {…} and […] a value with ${…} needs quotes";
-    if (content.find('\t') != std::string::npos) return "indent with blanks, YAML takes no tabs";
+    if (content.find('\t') != std::string::npos) return "indent with spaces; YAML does not allow tabs";
     return "check the indentation, quotes and brackets here and above";
 }
 
@@ -244,7 +245,7 @@ node read_tree(const std::string& text, diagnostics& found)
         YAML::Parser parser(stream);
         parser.HandleNextDocument(build);
         if (parser.HandleNextDocument(build))
-            found.error(build.begin(), "a second document; the file must hold one");
+            found.error(build.begin(), "a second document; only one is allowed");
     } catch (const YAML::DeepRecursion& e) {
         found = {};
         found.error(place_of(e.mark),
@@ -253,7 +254,7 @@ node read_tree(const std::string& text, diagnostics& found)
     } catch (const YAML::Exception& e) {
         const auto at = e.mark.is_null() ? place{} : place_of(e.mark);
         found = {};
-        found.error(at, "this is not YAML: " + e.msg + "; " + advice(text, at.line));
+        found.error(at, "this is not valid YAML: " + e.msg + "; " + advice(text, at.line));
         return {.faulty = true};
     }
     return build.take();

@@ -275,7 +275,7 @@ private:
     {
         while (peek() == '&' || peek() == '!') {
             if (peek() == '!' && ends_word(1))
-                return fail("tags (!name) are not read; write the value alone");
+                return fail("tags (!name) are not supported; write the value alone");
             while (!ends_word(0))
                 ++at_;
             skip_blanks();

@@ -68,11 +68,11 @@ policy::result<std::vector<std::string>> from_pem(std::string_view text)
     for (auto at = text.find(begin_mark); at != std::string_view::npos; at = text.find(begin_mark, at)) {
         at += begin_mark.size();
         const auto label_end = text.find(dashes, at);
-        if (label_end == std::string_view::npos) return unusable("the certificate's text is cut off");
+        if (label_end == std::string_view::npos) return unusable("the certificate's text is truncated");
         const std::string_view label = text.substr(at, label_end - at);
         at = label_end + dashes.size();
         const auto end = text.find(end_mark, at);
-        if (end == std::string_view::npos) return unusable("the certificate's text is cut off");
+        if (end == std::string_view::npos) return unusable("the certificate's text is truncated");
         if (holds_certificate(label)) {
             auto der = base64_decode(text.substr(at, end - at));
             if (!der) return unusable("the certificate's PEM text is damaged (not base64)");
@@ -267,7 +267,7 @@ policy::result<certificate_chain> order_chain(std::vector<certificate> certifica
     const auto leaf = std::max_element(certificates.begin(), leaf_end, [](const auto& a, const auto& b) {
         return a.facts.not_after < b.facts.not_after;
     });
-    if (leaf == leaf_end) return unusable("the certificate is for another key than ours");
+    if (leaf == leaf_end) return unusable("the certificate does not match our private key");
 
     certificate_chain chain{.leaf = std::move(*leaf), .rest = {}};
     std::vector<certificate> others(std::make_move_iterator(leaf_end),
@@ -328,7 +328,7 @@ policy::result<secret> make_pkcs12(const private_key& key, const certificate_cha
     if (password.empty() || password.view().find('\0') != std::string_view::npos)
         return unsuitable("the password of the PKCS#12 file is empty or holds a NUL byte");
     if (chain.leaf.facts.public_key_fingerprint != key.fingerprint())
-        return unsuitable("the certificate for the PKCS#12 file is for another key");
+        return unsuitable("the certificate for the PKCS#12 file does not match the private key");
 
     const openssl::error_queue errors;
     const openssl::x509 leaf = parse(chain.leaf.der);
@@ -341,7 +341,7 @@ policy::result<secret> make_pkcs12(const private_key& key, const certificate_cha
                                              iterations, without_mac, 0));
     if (!file ||
         PKCS12_set_mac(file.get(), password.c_str(), -1, nullptr, salt_bytes, iterations, EVP_sha256()) != 1)
-        return errors.failure("cannot make the PKCS#12 file");
+        return errors.failure("cannot create the PKCS#12 file");
     std::string der = openssl::to_der<i2d_PKCS12>(file.get());
     if (der.empty()) return errors.failure("cannot encode the PKCS#12 file");
     return secret(std::move(der));

@@ -96,7 +96,7 @@ policy::result<private_key> private_key::own(handle key)
 {
     const openssl::error_queue errors;
     const auto type = type_of(key.get());
-    if (!type) return errors.failure("the private key is of a type that this program does not use");
+    if (!type) return errors.failure("the private key has an unsupported type");
 
     const std::string spki = openssl::to_der<i2d_PUBKEY>(key.get());
     if (spki.empty()) return errors.failure("cannot encode the public key");
@@ -126,7 +126,7 @@ policy::result<private_key> private_key::from_encrypted_pem(std::string_view tex
     const openssl::bio input = openssl::reader(text);
     secret given(password.view());
     handle key(PEM_read_bio_PrivateKey(input.get(), nullptr, give_password, &given));
-    if (!key) return errors.failure("the private key cannot be decrypted; is the password right?");
+    if (!key) return errors.failure("the private key cannot be decrypted; check the password");
     return own(std::move(key));
 }
 
@@ -171,7 +171,7 @@ policy::result<csr> make_csr(const private_key& key, std::string_view common_nam
 {
     if (common_name.empty() || common_name.size() > policy::limits::common_name_length)
         return policy::failure{.code = policy::errc::crypto,
-                               .context = "a common name has 1 to 64 characters, this one has " +
+                               .context = "a common name has 1 to 64 characters; this one has " +
                                           std::to_string(common_name.size()),
                                .kind = policy::retry::after_change};
 
@@ -182,7 +182,7 @@ policy::result<csr> make_csr(const private_key& key, std::string_view common_nam
         !set_subject(request.get(), common_name) || !ask_for_client_use(request.get()) ||
         X509_REQ_set_pubkey(request.get(), key.native()) != 1 ||
         X509_REQ_sign(request.get(), key.native(), digest) <= 0)
-        return errors.failure("cannot make the signing request");
+        return errors.failure("cannot create the signing request");
 
     csr made{.der = openssl::to_der<i2d_X509_REQ>(request.get()), .pem = {}};
     if (made.der.empty()) return errors.failure("cannot encode the signing request");

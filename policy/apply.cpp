@@ -393,7 +393,7 @@ struct narrator {
         changed.expiration_date = e.expiration_date;
         if (changed.expiry() == g->certificate->expiry()) return std::nullopt;
         return line{"expiration_changed", e.generation,
-                    "the platform ends its certificate at " + format_utc(e.expiration_date)};
+                    "the platform now reports expiry at " + format_utc(e.expiration_date)};
     }
     answer operator()(const event::verified& e) const
     {
@@ -422,7 +422,7 @@ struct narrator {
     }
     answer operator()(const event::surplus_deleted& e) const
     {
-        return line{"deleted", e.generation, "user " + e.remote_id + ", a second one for the same key"};
+        return line{"deleted", e.generation, "user " + e.remote_id + ", a duplicate for the same key"};
     }
     answer operator()(const event::retired& e) const
     {

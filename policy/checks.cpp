@@ -395,7 +395,7 @@ instant succeeded_at(const facts& f, const generation& g)
 finding surplus(const facts& f, const generation& g, const std::string& id)
 {
     auto found = act(f, action_kind::retire_surplus, reason::surplus,
-                     "user " + id + " is a second one for generation " + g.id, &g);
+                     "user " + id + " is a duplicate for generation " + g.id, &g);
     found.act->remote_id = id;
     return found;
 }

@@ -60,7 +60,8 @@ result<std::string> render_values(values_format format, const std::map<std::stri
     for (const auto& [name, value] : values)
         if (value.find('\0') != std::string::npos)
             return failure{.code = errc::refused,
-                           .context = "the value of " + name + " holds a NUL, which no file format can carry",
+                           .context = "the value of " + name +
+                                      " contains a NUL byte, which no file format can represent",
                            .kind = retry::after_change};
     if (format == values_format::json) return as_json(values);
     std::string text;

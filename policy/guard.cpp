@@ -61,7 +61,7 @@ finding instance_guard(const desired_exposure& exposure, const observed_exposure
     if (seen.instances.size() > 1)
         return closed(reason::instance_several,
                       "the platform shows " + std::to_string(seen.instances.size()) +
-                          " instances where one is allowed; ask the platform's operator",
+                          " instances, but only one is allowed; ask the platform's operator",
                       true);
     const bool gone = !known.empty() && (seen.instances.empty() || seen.instances.front().id != known);
     if (gone) {
@@ -143,7 +143,7 @@ std::optional<finding> clone_guard(const stored_state& stored)
 {
     if (!stored.cloned) return std::nullopt;
     auto g = closed(reason::cloned,
-                    "the state directory comes from another machine; once that one is gone, run: "
+                    "the state directory was copied from another machine; once that machine is gone, run: "
                     "exposure-agent takeover",
                     true);
     g.frozen = true;
@@ -160,7 +160,7 @@ finding clock_wrong(duration skew)
     auto g = closed(reason::clock_wrong,
                     "this host's clock is " + format_duration(std::chrono::abs(skew)) +
                         (skew > duration(0) ? " ahead of" : " behind") +
-                        " the platform's; correct whichever is wrong",
+                        " the platform's; correct the one that is wrong",
                     true);
     g.frozen = true;
     return g;

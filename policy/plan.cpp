@@ -207,8 +207,9 @@ private:
     {
         view.why = reason::deletes_exceeded;
         view.sentence = "this pass would delete " + count(removals, "user") +
-                        ", reconcile.max_deletes allows " + std::to_string(desired_.reconcile.max_deletes) +
-                        ": none is deleted; if the file is right, raise it";
+                        ", but reconcile.max_deletes allows " +
+                        std::to_string(desired_.reconcile.max_deletes) +
+                        "; nothing is deleted. If the deletions are intended, raise reconcile.max_deletes";
         view.blocked = true;
         view.next_at = std::nullopt;
     }
@@ -307,13 +308,14 @@ std::vector<std::string> changers_of(reason why)
             return {"rotation.paused: false", "exposure-agent rotate"};
         case reason::users_vanished:
         case reason::instance_vanished:
-            return {"what vanished comes back", "exposure-agent reconcile --accept-loss"};
+            return {"the missing objects reappear on the platform", "exposure-agent reconcile --accept-loss"};
         case reason::owner_changed:
-            return {"the old owner in the configuration", "exposure-agent reconcile --accept-loss"};
+            return {"the old owner is restored in the configuration",
+                    "exposure-agent reconcile --accept-loss"};
         case reason::cloned:
             return {"exposure-agent takeover, once the other machine is gone"};
         case reason::clock_wrong:
-            return {"the right time on this host"};
+            return {"the clock of this host is corrected"};
         case reason::deletes_exceeded:
             return {"the users return to the configuration", "a larger reconcile.max_deletes"};
         case reason::backing_off:
@@ -331,11 +333,11 @@ std::vector<std::string> changers_of(reason why)
         case reason::contact_changed:
         case reason::description_changed:
         case reason::name_changed:
-            return {"the old value in the configuration, before the new certificate is in use"};
+            return {"the old value is restored before the new certificate is in use"};
         case reason::unreachable:
             return {"the exposure answers"};
         case reason::instance_missing:
-            return {"create_instance: true", "an instance made in the portal"};
+            return {"create_instance: true", "an instance is created in the portal"};
         default:
             return {};
     }
@@ -360,7 +362,7 @@ explanation explain(const desired_state& desired, const observed_state& observed
     const bool refused = e.decision.why == reason::unreachable && failed && failed->code == errc::forbidden;
     if (refused)
         e.would_change = {
-            "the service user gets the role on the platform, and logs in again: "
+            "the service user is given the role on the platform and logs in again: "
             "exposure-agent login"};
     return e;
 }

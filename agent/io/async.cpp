@@ -165,7 +165,8 @@ void spawn(asio::any_io_executor executor, std::string name, awaitable<void> wor
 {
     asio::co_spawn(executor, std::move(work), [name = std::move(name), &stop](std::exception_ptr error) {
         if (!error) return;
-        log(severity::error, "the task " + name + " ended by an exception, stopping: " + message_of(error));
+        log(severity::error,
+            "the task " + name + " failed with an exception; stopping: " + message_of(error));
         stop.request();
     });
 }

@@ -138,7 +138,7 @@ std::optional<failure> cut_off(http_connection& connection, const beast::error_c
         return failed(errc::no_answer, "no complete answer within the time limit (network.timeout)");
     if (!error || !stop.requested() || connection.tcp().socket().is_open()) return std::nullopt;
     if (request.idempotent) return stopped();
-    return failed(errc::no_answer, "stopped on request before the answer came");
+    return failed(errc::no_answer, "stopped before the answer arrived");
 }
 
 }  // namespace
@@ -200,7 +200,7 @@ awaitable<attempt> http_client::impl::try_on(std::shared_ptr<http_connection> co
             .response = failed(errc::not_connected, "the connection was closed before anything was sent"),
             .unsent = true};
     if (sent.error)
-        co_return attempt{failed(errc::no_answer, "the connection ended while the request was sent")};
+        co_return attempt{failed(errc::no_answer, "the connection was closed while the request was sent")};
 
     std::optional<async_lock::holder> alone;
     const large_body before_large = [&]() -> awaitable<void> {

@@ -192,7 +192,7 @@ task<std::shared_ptr<http_connection>> connect_tcp(std::string host, std::uint16
         reasons += (reasons.empty() ? "" : ", ") + peer.address().to_string() + ": " +
                    (timed_out ? "no answer" : error.message());
         if (timed_out && clock_type::now() >= deadline)
-            co_return unsent(errc::timed_out, "cannot connect in time (" + reasons + "); check the network");
+            co_return unsent(errc::timed_out, "connection timed out (" + reasons + "); check the network");
     }
     co_return unsent(errc::not_connected, "cannot connect (" + reasons + ")");
 }
@@ -442,7 +442,7 @@ failure unusable_answer(const beast::error_code& error)
 
 policy::result<wiped_buffer> request_text(const http_request& request, const http_address& to)
 {
-    if (!is_token(request.method)) return refused_text("not a method: a bug");
+    if (!is_token(request.method)) return refused_text("invalid HTTP method (a bug in exposure-agent)");
     const std::string_view body = request.body ? request.body->view() : "";
     http_::request<http_::span_body<const char>, wiped_fields> message;
     message.version(11);
@@ -515,7 +515,7 @@ awaitable<received> receive(http_connection& connection, const http_request& req
     if (encoding && succeeded(response))
         co_return received{
             lost(errc::bad_answer, "the answer is compressed (Content-Encoding: " + *encoding +
-                                       "), which was not asked for; check the proxy in front")};
+                                       "), which was not requested; check the proxy in front of the server")};
     const bool consumed = request.consume && succeeded(response);
 
     std::vector<char, crypto::wiping_allocator<char>> piece(piece_bytes);

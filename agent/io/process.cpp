@@ -73,7 +73,7 @@ private:
 
 policy::failure cannot_start(const process_request& request, int error)
 {
-    const std::string name = request.argv.empty() ? "a process without a name" : request.argv.front();
+    const std::string name = request.argv.empty() ? "a process without a program name" : request.argv.front();
     return {policy::errc::hook_failed, "cannot start " + name + ": " + std::strerror(error),
             policy::retry::later, std::nullopt};
 }

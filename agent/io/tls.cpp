@@ -39,7 +39,7 @@ std::string drained_reason()
     ::ERR_clear_error();
     if (ERR_SYSTEM_ERROR(code)) return std::generic_category().message(ERR_GET_REASON(code));
     const char* reason = ::ERR_reason_error_string(code);
-    return reason ? reason : "no certificate in it";
+    return reason ? reason : "it contains no certificate";
 }
 
 policy::failure unreadable(const char* key, const std::string& file)
@@ -156,21 +156,21 @@ std::string why_refused(X509_STORE_CTX& check, const std::string& host)
     switch (code) {
         case X509_V_ERR_CERT_HAS_EXPIRED:
             return whose + "has expired on " + date_of(::X509_get0_notAfter(certificate)) +
-                   "; check this host's clock, else ask the server's operator";
+                   "; check this host's clock, or ask the server's operator";
         case X509_V_ERR_CERT_NOT_YET_VALID:
             return whose + "is not valid before " + date_of(::X509_get0_notBefore(certificate)) +
                    "; check this host's clock";
         case X509_V_ERR_HOSTNAME_MISMATCH:
         case X509_V_ERR_IP_ADDRESS_MISMATCH:
             return "the server's certificate is for another host than " + host + names_of(certificate) +
-                   "; check the address, or who answers there";
+                   "; check the address and which server answers there";
         case X509_V_ERR_CERT_REVOKED:
             return whose + "has been revoked; ask the server's operator";
         case X509_V_ERR_UNABLE_TO_GET_CRL:
         case X509_V_ERR_CRL_HAS_EXPIRED:
         case X509_V_ERR_CRL_NOT_YET_VALID:
         case X509_V_ERR_CRL_SIGNATURE_FAILURE:
-            return "whether the server's certificate has been revoked is not known" + reason +
+            return "the revocation status of the server's certificate is unknown" + reason +
                    "; renew network.crl_file";
         default:
             return whose + "is not trusted" + reason + "; check network.ca_file";

@@ -44,8 +44,8 @@ policy::result<http_address> parse_http_address(std::string_view url)
     address.tls = parts.scheme_id() == boost::urls::scheme::https;
     if (!address.tls && parts.scheme_id() != boost::urls::scheme::http)
         return unusable("the scheme " + scheme + " is not supported; use https");
-    if (parts.has_userinfo()) return unusable("an address must not carry a user name or a password");
-    if (parts.has_fragment()) return unusable("an address must not carry a fragment");
+    if (parts.has_userinfo()) return unusable("an address must not contain a user name or a password");
+    if (parts.has_fragment()) return unusable("an address must not contain a fragment");
 
     address.host = parts.host_address();
     std::transform(address.host.begin(), address.host.end(), address.host.begin(),

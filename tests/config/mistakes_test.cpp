@@ -118,11 +118,11 @@ const std::vector<row> rows = {
     // Numbers, booleans, durations, modes
     {"version", top("version: 2\n"), {{3, 10, "write 1"}}},
     {"octal", top("network: {connections: 010}\n"), {{3, 24, "not a plain decimal number"}}},
-    {"quoted number", top("network: {connections: '8'}\n"), {{3, 24, "without them"}}},
+    {"quoted number", top("network: {connections: '8'}\n"), {{3, 24, "without quotes"}}},
     {"number out of range", top("network: {connections: 0}\n"), {{3, 24, "out of range; use 1 to 256"}}},
     {"yes", top("reconcile: {prune: yes}\n"), {{3, 20, "\"yes\" is not a boolean; use true or false"}}},
     {"True", top("reconcile: {prune: True}\n"), {{3, 20, "is not a boolean"}}},
-    {"quoted boolean", top("reconcile: {prune: 'true'}\n"), {{3, 20, "without them"}}},
+    {"quoted boolean", top("reconcile: {prune: 'true'}\n"), {{3, 20, "without quotes"}}},
     {"no unit", top("reconcile: {interval: 15}\n"), {{3, 23, "15 has no unit; use for example 15s"}}},
     {"no duration", top("reconcile: {interval: soon}\n"), {{3, 23, "\"soon\" is not a valid duration"}}},
     {"zero", top("reconcile: {interval: 0s}\n"), {{3, 23, "too short; use at least 1s"}}},
@@ -241,7 +241,7 @@ const std::vector<row> rows = {
      {{3, 17, "exactly one of file, env, credential, command"}}},
     {"no source", identity("  access_token: {}\n"), {{3, 17, "exactly one of"}}},
     {"command as text", identity("  access_token: {command: vault kv get}\n"), {{3, 27, "must be a list"}}},
-    {"empty command", identity("  access_token: {command: []}\n"), {{3, 27, "names no program"}}},
+    {"empty command", identity("  access_token: {command: []}\n"), {{3, 27, "has no program"}}},
     {"relative secret", identity("  access_token: {file: token}\n"), {{3, 24, "is not an absolute path"}}},
 
     {"token and publish",
@@ -287,7 +287,7 @@ const std::vector<row> rows = {
      {{12, 23, "pkcs12 needs a password"}}},
     {"java with ed25519",
      user("    key: ed25519\n    output: {formats: [java]}\n"),
-     {{13, 23, "refuses ed25519"}}},
+     {{13, 23, "does not support ed25519"}}},
     {"java without broker",
      exposure("  defaults: {output: {formats: [java]}}\n"),
      {{7, 32, "java needs the broker"}}},
@@ -317,7 +317,7 @@ const std::vector<row> rows = {
      user("    consumer_groups: x\n    description: a${env:EMPTY}\n"),
      {{12, 5, "did you mean `consumer_group`?"}}},
     {"shell variable", user("    description: ${HOME}\n"), {{12, 18, "$${ for a literal ${"}}},
-    {"open variable", user("    description: ${hostname\n"), {{12, 18, "without its }"}}},
+    {"open variable", user("    description: ${hostname\n"), {{12, 18, "unclosed ${"}}},
     {"expanded to nonsense",
      top("network: {connections: '${env:TEAM}'}\n"),
      {{3, 24, "not a plain decimal number"}}},
@@ -401,7 +401,7 @@ BOOST_AUTO_TEST_CASE(diagnostics_are_sorted_and_limited)
         many += "k" + std::to_string(i) + ": 1\n";
     const auto result = parsed(many);
     BOOST_REQUIRE(result.errors.size() == config::diagnostics::limit + 1);
-    BOOST_TEST((result.errors.back().text == "and 500 more from here on"));
+    BOOST_TEST((result.errors.back().text == "and 500 more after this"));
     BOOST_TEST(result.errors.front().line == 3);
 }
 

@@ -40,7 +40,7 @@ BROKEN = [
     {"close": "after"}, {"truncate": 20}, {"delay_ms": 500}, {"delay_after_ms": 500},
 ]
 OF_THE_API = ["list_instances", "get_instance", "list_users", "create_user", "get_user", "delete_user"]
-REPORT = re.compile(r"(ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|ended by an exception).*")
+REPORT = re.compile(r"(ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:|failed with an exception).*")
 
 
 class Life:

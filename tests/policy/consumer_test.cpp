@@ -54,11 +54,11 @@ const std::vector<row> rows = {
     {"died at its start", running, dead, true, "it is in state failed (exit-code)"},
     {"had died before", dead, dead, true, "it is in state failed (exit-code)"},
     {"died at its reload", running, dead, false, "it is in state failed (exit-code)"},
-    {"dies again and again", running, again_and_again, true, "it ended as soon as it was started"},
+    {"dies again and again", running, again_and_again, true, "it exits right after it is started"},
     {"is starting", running, starting, true, ""},
     {"is stopping", running, stopping, true, "it is still stopping"},
     {"unknown before", unknown, running, true, ""},
-    {"unknown after", running, unknown, true, "systemd does not say"},
+    {"unknown after", running, unknown, true, "systemd does not report"},
 };
 
 BOOST_AUTO_TEST_SUITE(consumer)
