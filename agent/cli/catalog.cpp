@@ -41,7 +41,7 @@ policy::result<std::string> read_data(const std::string& file)
     } else {
         auto text = disk::read_file(file, policy::limits::response_bytes);
         if (!text) return text.error();
-        if (!*text) return policy::failure{.code = policy::errc::usage, .context = file + ": no such file"};
+        if (!*text) return policy::failure{.code = policy::errc::usage, .context = file + " does not exist"};
         data = std::move(**text);
     }
     // report a mistake in the file before contacting the service
@@ -99,7 +99,7 @@ io::awaitable<int> follow(service::application& app, platform::catalog_client& c
                       << std::flush;
         if (app.clock().steady() + pause > deadline) {
             std::cerr << "\nexposure-agent: request " << id
-                      << " has not ended in time. Follow it: exposure-agent catalog show " << id
+                      << " did not finish in time. Follow it with: exposure-agent catalog show " << id
                       << " --wait\n";
             co_return policy::exit_code::failed;
         }
@@ -135,9 +135,9 @@ io::awaitable<int> submit(service::application& app, platform::catalog_client& c
         co_return made.error().code == policy::errc::no_answer ? policy::exit_code::failed : code;
     }
     if (made->id.empty())
-        std::cerr
-            << "exposure-agent: the catalog service accepted the request without naming its id; find it "
-               "in the portal\n";
+        std::cerr << "exposure-agent: the catalog service accepted the request without returning its id; "
+                     "look for it "
+                     "in the portal\n";
     if (made->id.empty() && options.wait) co_return policy::exit_code::failed;
     if (options.wait) co_return co_await follow(app, catalog, common, made->id, patience);
     if (common.json) {

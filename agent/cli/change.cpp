@@ -134,8 +134,9 @@ int notify(const globals& common, bool test)
 {
     if (!test)
         return report_failure({.code = policy::errc::usage,
-                               .context = "notify sends by itself when a person is needed; to try it, run: "
-                                          "exposure-agent notify --test"});
+                               .context =
+                                   "notifications are sent automatically when a person is needed. To test "
+                                   "them, run: exposure-agent notify --test"});
     return perform(common, verb::notify{});
 }
 
@@ -154,7 +155,7 @@ int takeover(const globals& common)
     if (auto accepted = app.store().take_over(); !accepted) return report_failure(accepted.error());
     std::cout << "This machine owns " << desired->state_dir
               << " now. Stop the agent on the machine it was copied "
-                 "from:\ntwo agents with one login and one owner undo each "
+                 "from:\ntwo agents with the same login and owner undo each "
                  "other's work.\n";
     return policy::exit_code::done;
 }
@@ -216,7 +217,7 @@ void announce(const policy::desired_state& desired, const policy::stored_state& 
             if (!g.remote_id.empty() && !g.missing_since)
                 (g.kept ? kept : deleted).push_back("    " + name.text() + "  " + g.sent.common_name + "\n");
     std::cerr << "This decommissions the host " << stored.owner << " (" << desired.state_dir << "):\n"
-              << "  from now on nothing is created or rotated, whatever the configuration names\n";
+              << "  from now on nothing is created or rotated, even if the configuration still names users\n";
     if (!deleted.empty())
         std::cerr << "  " << policy::count(deleted.size(), "user") << " will be deleted on the platform"
                   << (at_once ? " at once" : ", each after its retire_after") << ":\n";

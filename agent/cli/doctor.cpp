@@ -83,9 +83,9 @@ std::string proxy_to(const io::http_address& address, const policy::desired_stat
 std::string trust_remedy(const policy::failure& failed, const policy::desired_state& desired)
 {
     if (failed.context.find("expired") != std::string::npos)
-        return "the certificate of the server has expired: its operator must renew it";
+        return "the server's certificate has expired; its operator must renew it";
     if (failed.context.find("name") != std::string::npos)
-        return "the certificate is for another host: correct the host name in the configuration";
+        return "the certificate is for another host; correct the host name in the configuration";
     return "set network.ca_file to the CA that issued the server's certificate" +
            (desired.network.ca_file ? " (now: " + *desired.network.ca_file + ")" : std::string());
 }
@@ -191,16 +191,16 @@ std::string exposure_remedy(service::application& app, const policy::desired_exp
     switch (failed.code) {
         case errc::forbidden:
             return "give the service user the role that administers the exposure service, check tenant (" +
-                   exposure.tenant + "), then log in again: a role counts from the next login on";
+                   exposure.tenant + "), then log in again: a new role takes effect at the next login";
         case errc::not_found:
             return "check base_url (" + exposure.base_url + ") and tenant; the API is described at " +
                    exposure.base_url + "/swagger/index.html";
         case errc::unavailable:
         case errc::throttled:
-            return "nothing to change here: the platform, or something in front of it, has an error of its "
-                   "own; the agent retries";
+            return "nothing to change here: the platform, or a proxy in front of it, is failing; the agent "
+                   "retries";
         case errc::bad_answer:
-            return "check base_url (" + exposure.base_url + "): what answers there is not the API";
+            return "check base_url (" + exposure.base_url + "): the response does not come from the API";
         case errc::refused:
             return "check tenant (" + exposure.tenant + ")";
         default:
@@ -223,9 +223,10 @@ io::awaitable<void> check_creator(service::application& app, policy::desired_exp
         const auto address = reconcile::address_of(exposure);
         const auto detail = co_await app.api().read_user(address, instance, current->remote_id);
         if (detail && !detail->user.created_by.empty() && detail->user.created_by != status->subject)
-            into.push_back({name.text() + ": login", verdict::warning,
-                            "was created by " + detail->user.created_by + ", the login is " + status->subject,
-                            "log in as the service user that created it, unless the change is meant"});
+            into.push_back(
+                {name.text() + ": login", verdict::warning,
+                 "was created by " + detail->user.created_by + ", but the login is " + status->subject,
+                 "log in as the service user that created it, unless the change is intentional"});
         co_return;
     }
 }
@@ -312,12 +313,12 @@ void check_store(const policy::stored_state& stored, diagnoses& into)
         into.push_back({"machine", verdict::failed, "the state directory was copied from another machine",
                         "if that machine is gone, run: exposure-agent takeover"});
     if (stored.owner == "localhost")
-        into.push_back({"owner", verdict::warning, "the owner is localhost, as on any host without a name",
+        into.push_back({"owner", verdict::warning, "the owner is localhost because this host has no name",
                         "give the host a name, or set owner in the configuration"});
     for (const auto& name : stored.damaged)
         into.push_back({name.text() + ": private store", verdict::failed,
                         "its record in the state database is damaged; it is treated as a new user",
-                        "the next pass issues a new certificate by itself; for one now, run: exposure-agent "
+                        "the next pass issues a new certificate. To do it now, run: exposure-agent "
                         "reconcile"});
     for (const auto& [name, user] : stored.users) {
         if (!user.unreadable.empty())
@@ -325,7 +326,7 @@ void check_store(const policy::stored_state& stored, diagnoses& into)
         const auto* current = user.find(user.current);
         if (current && !current->key_on_disk)
             into.push_back({name.text() + ": private store", verdict::failed, policy::lost_pair(*current),
-                            "the next pass issues a new certificate by itself; for one now, run: "
+                            "the next pass issues a new certificate. To do it now, run: "
                             "exposure-agent reconcile"});
     }
 }
@@ -365,7 +366,7 @@ int doctor(const globals& common)
     });
     if (asked == policy::exit_code::busy)
         found.push_back({"state directory", verdict::failed, "another exposure-agent uses it",
-                         "wait until it has ended, or stop it"});
+                         "wait until it finishes, or stop it"});
     else if (asked != policy::exit_code::done) {
         const bool hangs = disk::state_lock::is_daemons(disk::paths(desired->state_dir));
         found.push_back(

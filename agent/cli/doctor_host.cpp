@@ -79,7 +79,7 @@ diagnosis check_state_directory(const policy::desired_state& desired)
     struct statvfs space {};
     if (::statvfs(directory.c_str(), &space) == 0 && space.f_bavail * space.f_frsize < little_space)
         return {name, verdict::failed, directory + " has less than 16 MiB left",
-                "free some space: nothing is sent to the platform while the disk cannot keep the answer"};
+                "free some space: nothing is sent to the platform while its response cannot be stored"};
     return {name, verdict::ok, directory + " is private", ""};
 }
 
@@ -99,7 +99,7 @@ void check_file(diagnoses& into, const std::string& name, const std::string& pat
         return into.push_back({name, verdict::failed, path + " is empty", "write the value into it"});
     if (secret && (facts.st_mode & 07U) != 0)
         return into.push_back({name, verdict::warning,
-                               path + " can be read by everybody (mode " + octal(facts.st_mode) + ")",
+                               path + " is world-readable (mode " + octal(facts.st_mode) + ")",
                                "run: chmod o= " + path});
     into.push_back({name, verdict::ok, path + " can be read", ""});
 }
@@ -222,7 +222,7 @@ std::string sandbox_trouble(const unit_properties& unit, const policy::desired_s
         return std::ranges::any_of(directories, [&](const char* d) { return lies_below(path, d); });
     };
     if (of("PrivateTmp") == "yes" && below({"/tmp", "/var/tmp"}))
-        return path + " is in the service's private /tmp, where no other program sees it";
+        return path + " is in the service's private /tmp, which other programs cannot see";
     if (of("ProtectHome") == "yes" && below({"/home", "/root", "/run/user"}))
         return path + " is hidden from the service (ProtectHome=yes)";
     if (of("ProtectSystem") == "strict" && !in_list(path, of("ReadWritePaths")) &&
@@ -238,7 +238,7 @@ diagnosis check_directory(const std::string& name, const std::string& wanted, ou
     struct stat facts {};
     if (::lstat(wanted.c_str(), &facts) == 0 && S_ISLNK(facts.st_mode))
         return {name, verdict::failed, wanted + " is a symbolic link",
-                "name the directory itself: the agent does not follow the link"};
+                "name the directory itself; the agent does not follow the link"};
     if (::lstat(wanted.c_str(), &facts) == 0 && !S_ISDIR(facts.st_mode))
         return {name, verdict::failed, wanted + " is not a directory", "move it away"};
     const auto current = wanted + "/current";
@@ -250,7 +250,7 @@ diagnosis check_directory(const std::string& name, const std::string& wanted, ou
         std::error_code ignored;
         const auto target = std::filesystem::read_symlink(current, ignored).string();
         if (!policy::is_generation_id(target) && std::filesystem::exists(current, ignored))
-            return {name, verdict::failed, current + " is a symbolic link that the agent did not make",
+            return {name, verdict::failed, current + " is a symbolic link not created by exposure-agent",
                     "move it away"};
     }
     const auto nearest = existing_parent(wanted);
@@ -291,7 +291,7 @@ io::awaitable<void> check_hook(service::application& app, std::string name, poli
     const auto unit = co_await show_unit(app.process(), hook.unit, "LoadState");
     const auto state = unit.find("LoadState");
     if (state == unit.end())
-        into.push_back({name, verdict::warning, "systemd does not answer about " + hook.unit,
+        into.push_back({name, verdict::warning, "systemd returned no state for " + hook.unit,
                         "check it with: systemctl status " + hook.unit});
     else if (state->second != "loaded")
         into.push_back({name, verdict::failed, hook.unit + " is " + state->second,

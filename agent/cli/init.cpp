@@ -197,7 +197,7 @@ public:
         if (failed_) return *failed_;
         if (!missing_.empty())
             return policy::failure{.code = policy::errc::usage,
-                                   .context = "init needs " + missing_ + " where it cannot ask",
+                                   .context = "init cannot ask here; add " + missing_,
                                    .kind = policy::retry::never};
         return o_;
     }
@@ -214,15 +214,14 @@ private:
             if (!given && interactive_) {
                 std::cerr << q.prompt << (q.proposal.empty() ? "" : " [" + q.proposal + "]") << ": "
                           << std::flush;
-                if (!std::getline(std::cin, answer))
-                    return fail("the input ended before everything was answered");
+                if (!std::getline(std::cin, answer)) return fail("unexpected end of input");
             }
             if (answer.empty()) answer = q.proposal;
             if (answer.empty() && (q.optional || !interactive_)) {
                 if (!q.optional) missing_ += (missing_.empty() ? "" : ", ") + std::string(q.flag);
                 return;
             }
-            const auto mistake = answer.empty() ? "an answer is needed" : mistake_in(q.answer, answer);
+            const auto mistake = answer.empty() ? "an answer is required" : mistake_in(q.answer, answer);
             if (mistake.empty()) return;
             if (given || !interactive_) return fail(std::string(q.flag) + ": " + mistake);
             std::cerr << io::printable(mistake) << "\n";
@@ -239,7 +238,7 @@ private:
         }
         while (secret_.empty() && std::cin)
             secret_ = read_hidden("OAuth client secret (not shown)");
-        if (secret_.empty()) return fail("the input ended before everything was answered");
+        if (secret_.empty()) return fail("unexpected end of input");
         o_.client_secret_file = (std::filesystem::path(o_.output).parent_path() / "client-secret").string();
     }
 

@@ -26,8 +26,8 @@ policy::failure external_source()
 {
     return {.code = policy::errc::usage,
             .context =
-                "identity.access_token names an external source that keeps the token fresh; there is nothing "
-                "to log in to",
+                "identity.access_token names an external source that keeps the token fresh; no login is "
+                "needed",
             .kind = policy::retry::never};
 }
 
@@ -79,7 +79,7 @@ policy::result<std::string> ask_for_redirected(const policy::identity_settings& 
         std::cerr << "Waiting for the browser on " << identity.redirect_url << " ...\n";
         return platform::listen_for_redirect(identity.redirect_url, begun.state);
     }
-    std::cerr << "Paste the address that the browser was sent to, or the code in it: " << std::flush;
+    std::cerr << "Paste the address to which the browser was redirected, or the code in it: " << std::flush;
     return read_line();
 }
 

@@ -95,7 +95,7 @@ CLI::App* add_shown(CLI::App& parent, session& s, const char* name, const char* 
     auto* sub = add(parent, s, name, what, std::move(verb));
     std::vector<std::string> words{"text", "json"};
     words.insert(words.end(), more.begin(), more.end());
-    sub->add_option("-o,--output", s.output, "how to show it")->check(one_of(words))->default_str("text");
+    sub->add_option("-o,--output", s.output, "output format")->check(one_of(words))->default_str("text");
     return sub;
 }
 
@@ -145,7 +145,7 @@ void add_lifecycle(CLI::App& app, session& s)
     sub = add_shown(app, s, "status", "Show the state of every user; uses no network",
                     [&s, st] { return status(s.common, *st); }, {"wide"});
     sub->add_flag("--check", st->check, "exit 1 if something needs attention");
-    sub->add_flag("--watch", st->watch, "show it again every 2 s");
+    sub->add_flag("--watch", st->watch, "refresh every 2 s");
     sub->add_option("--due", st->due, "only what expires or rotates within this time, e.g. 30d")
         ->type_name("DURATION");
     add_names(sub, st->names);
@@ -163,7 +163,7 @@ void add_lifecycle(CLI::App& app, session& s)
     add_names(sub, hi->names);
 
     auto fo = std::make_shared<forecast_options>();
-    sub = add_shown(app, s, "forecast", "Show every rotation, deletion, refresh and login that is to come",
+    sub = add_shown(app, s, "forecast", "Show upcoming rotations, deletions, refreshes and logins",
                     [&s, fo] { return forecast(s.common, *fo); }, {"ics", "svg"});
     sub->add_option("--for", fo->time, "how far ahead, e.g. 90d; default: 1y")->type_name("DURATION");
     add_names(sub, fo->names);
@@ -181,9 +181,10 @@ void add_lifecycle(CLI::App& app, session& s)
                     [&s, names] { return rollback(s.common, *names); });
     add_required_names(sub, *names);
     auto im = std::make_shared<import_options>();
-    sub = add_shown(app, s, "import", "Manage a user that was made by hand, with its key and certificate",
+    sub = add_shown(app, s, "import",
+                    "Take over a user that was created manually, with its key and certificate",
                     [&s, im] { return import(s.common, *im); });
-    sub->add_option("name", im->name, "the user of the configuration that it becomes")
+    sub->add_option("name", im->name, "the configured user that it becomes")
         ->required()
         ->type_name("EXPOSURE/USER");
     sub->add_option("--key", im->key, "file with its private key (PEM)")->required()->type_name("FILE");
@@ -200,7 +201,7 @@ void add_lifecycle(CLI::App& app, session& s)
     sub = add_shown(app, s, "decommission", "Delete everything of this host: users, files, keys, tokens",
                     [&s, dc] { return decommission(s.common, *dc); });
     sub->add_flag("--now", dc->at_once, "without waiting for retire_after");
-    sub->add_flag("--undo", dc->undo, "keep this host after all");
+    sub->add_flag("--undo", dc->undo, "cancel a decommissioning that is under way");
     sub->add_flag("--yes", dc->yes, "do not ask");
 
     auto test = std::make_shared<bool>(false);
@@ -226,11 +227,11 @@ void add_host(CLI::App& app, session& s)
     add_shown(app, s, "check", "Check the configuration and print every mistake",
               [&s] { return check(s.common); });
     auto i = std::make_shared<init_options>();
-    auto* first = add(app, s, "init", "Write the first configuration, by questions or from options",
+    auto* first = add(app, s, "init", "Write the first configuration, interactively or from options",
                       [&s, i] { return init(s.common, *i); });
     first->add_option("--output", i->output, "where to write it; default: the file of --config")
         ->type_name("FILE");
-    first->add_flag("--force", i->force, "replace a file that exists");
+    first->add_flag("--force", i->force, "replace an existing file");
     const auto text = [first](const char* name, std::string& value, const char* what, const char* type) {
         first->add_option(name, value, what)->type_name(type);
     };
@@ -248,7 +249,7 @@ void add_host(CLI::App& app, session& s)
     text("--ca-file", i->ca_file, "CA file to check the servers with", "FILE");
     text("--broker", i->broker, "Kafka broker", "HOST:PORT");
     add_shown(app, s, "doctor",
-              "Check DNS, TLS, proxy, clock, login, permissions, hooks and broker; name the remedy",
+              "Check DNS, TLS, proxy, clock, login, permissions, hooks and broker; suggest remedies",
               [&s] { return doctor(s.common); });
     add(app, s, "schema", "Print the JSON Schema of the configuration, for editors", [] { return schema(); });
     auto shell = std::make_shared<std::string>();
@@ -274,7 +275,7 @@ void add_identity(CLI::App& app, session& s)
                     "log in with the refresh token in this file")
         ->type_name("FILE");
     sub->add_flag("--force", l->force, "replace the tokens of another account");
-    sub->add_flag("--no-pkce", l->no_pkce, "without a code challenge, for servers that refuse it");
+    sub->add_flag("--no-pkce", l->no_pkce, "send no code challenge, for servers that refuse it");
     add(app, s, "logout", "Delete the tokens from this host", [&s] { return logout(s.common); });
     add_shown(app, s, "token", "Show the age and expiry of the tokens, never the tokens",
               [&s] { return token(s.common); });
@@ -295,7 +296,7 @@ void add_platform(CLI::App& app, session& s)
     erase->add_option("ids", del->ids, "ids of users, as `users` shows them")->type_name("ID");
     erase->add_flag("--yes", del->yes, "do not ask");
     erase->add_flag("--force", del->force, "also delete a user that is in use on this host");
-    erase->add_flag("--orphans", del->orphans, "delete this agent's users that nobody uses");
+    erase->add_flag("--orphans", del->orphans, "delete this agent's unused users");
     auto one = std::make_shared<users_show_options>();
     auto* show = add_shown(*sub, s, "show", "Show everything the platform knows about one user",
                            [&s, one] { return users_show(s.common, *one); });
@@ -325,12 +326,12 @@ void add_catalog(CLI::App& app, session& s)
     sub->add_option("--business-group", c->business_group)->required()->type_name("ID");
     sub->add_option("--data", c->data, "the request's JSON; - is standard input")->type_name("FILE");
     sub->add_option("--set", c->set, "set a value of the template")->type_name("KEY=VALUE");
-    sub->add_flag("--wait", c->wait, "wait until the request has ended");
+    sub->add_flag("--wait", c->wait, "wait until the request has finished");
     sub->add_option("--timeout", c->timeout, "with --wait, e.g. 2h");
     sub = add_shown(*catalog, s, "show", "Show the state of a request",
                     [&s, c] { return catalog_show(s.common, *c); });
     sub->add_option("request", c->request_id)->required()->type_name("REQUEST_ID");
-    sub->add_flag("--wait", c->wait, "wait until the request has ended");
+    sub->add_flag("--wait", c->wait, "wait until the request has finished");
     sub->add_option("--timeout", c->timeout, "with --wait, e.g. 2h");
 
     auto a = std::make_shared<action_options>();
@@ -352,7 +353,7 @@ void add_globals(CLI::App& app, session& s)
     app.add_option("-c,--config", s.common.config, "the configuration file")
         ->capture_default_str()
         ->type_name("FILE");
-    app.add_option("--log-level", s.level, "least severity that is logged")
+    app.add_option("--log-level", s.level, "minimum severity to log")
         ->check(one_of(keys_of(levels)))
         ->capture_default_str();
     app.add_option("--log-format", s.format, "format of the log on standard error")

@@ -51,7 +51,7 @@ int check(const globals& common)
         if (const auto change = owner_change_of(std::make_shared<const policy::desired_state>(*loaded.state)))
             loaded.warnings.push_back(
                 {.file = common.config,
-                 .text = change->sentence() + "; `exposure-agent reconcile` asks before it does that"});
+                 .text = change->sentence() + "; `exposure-agent reconcile` asks for confirmation first"});
     if (common.json) {
         print_json({{"schema", "exposure-agent.check/v1"},
                     {"ok", loaded.state.has_value()},
@@ -179,8 +179,8 @@ void print(const reconcile::preview& p, const credential_statuses& credentials,
     for (const auto& s : p.unmanaged)
         if (s.keyless)
             std::cout << s.exposure << ": user " << s.remote_id << " (" << io::printable(s.name)
-                      << ") carries this agent's marker, but its private key is not on this host. If nobody "
-                         "uses it, run: exposure-agent users delete "
+                      << ") carries this agent's marker, but its private key is not on this host. If it is "
+                         "unused, run: exposure-agent users delete "
                       << s.exposure << " " << s.remote_id << "\n";
 }
 

@@ -295,7 +295,7 @@ policy::result<std::vector<deletion>> select(const std::vector<listing>& listing
             if (row.role == "in_use" && !options.force)
                 return not_deleted(policy::errc::refused,
                                    row.exposure + ": user " + row.user.id + " is in use by " + row.name +
-                                       "; nothing was deleted. To delete it all the same, add --force");
+                                       "; nothing was deleted. To delete it anyway, add --force");
             chosen.push_back({reconcile::address_of(listing.exposure), listing.instance, row});
         }
     if (!missing.empty())
@@ -335,7 +335,7 @@ io::awaitable<int> delete_users(service::application& app, const globals& common
         if (!confirmed("Delete " + policy::count(rows.size(), "user") + " on the platform?", common.no_input))
             co_return report_failure(not_deleted(policy::errc::usage,
                                                  "not confirmed, nothing was deleted; add --yes to delete "
-                                                 "without a question"));
+                                                 "without confirmation"));
     }
     int worst = policy::exit_code::done;
     for (const auto& one : *selected)

@@ -41,8 +41,8 @@ std::string input_of(const verify_request& asked)
 policy::failure could_not_ask(const verify_request& asked, const std::string& why)
 {
     return {.code = policy::errc::probe_unreachable,
-            .context = asked.exposure + "/" + asked.user + ": the certificate could not be tried at " +
-                       asked.broker + ": " + why + "; the one in use stays"};
+            .context = asked.exposure + "/" + asked.user + ": could not test the certificate with " +
+                       asked.broker + ": " + why + "; keeping the current one"};
 }
 
 }  // namespace
@@ -58,10 +58,11 @@ std::string broker_probe::find_probe()
 
 policy::result<verify_answer> parse_probe_answer(std::string_view line)
 {
-    const policy::failure strange{.code = policy::errc::bad_answer,
-                                  .context =
-                                      "the answer of exposure-agent-probe cannot be read: are "
-                                      "both programs of the same version?"};
+    const policy::failure strange{
+        .code = policy::errc::bad_answer,
+        .context =
+            "exposure-agent-probe returned an invalid answer; are both programs the "
+            "same version?"};
     boost::json::error_code error;
     const auto document = boost::json::parse(line, error);
     const auto* object = error ? nullptr : document.if_object();
@@ -84,7 +85,7 @@ io::task<verify_answer> broker_probe::ask(verify_request asked)
     crypto::wipe(request.input);
     if (!outcome && outcome.error().code == policy::errc::stopping) co_return outcome.error();
     if (!outcome) co_return could_not_ask(asked, outcome.error().context);
-    if (outcome->timed_out) co_return could_not_ask(asked, "exposure-agent-probe hung and was ended");
+    if (outcome->timed_out) co_return could_not_ask(asked, "exposure-agent-probe timed out and was killed");
     if (!outcome->ok()) co_return could_not_ask(asked, io::printable(outcome->err));
     auto answer = parse_probe_answer(outcome->out);
     if (!answer) co_return could_not_ask(asked, answer.error().context);

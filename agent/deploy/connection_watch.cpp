@@ -68,11 +68,11 @@ std::optional<probe_answer> connection_watch::verdict() const
     if (answered_) return {};
     if (!alert_.empty()) return probe_answer{"refused_tls", "the broker refused the certificate: " + alert_};
     if (!distrust_.empty())
-        return probe_answer{
-            "unreachable", "the broker's own certificate is not trusted, check broker_ca_file: " + distrust_};
+        return probe_answer{"unreachable", "the broker's own certificate is not trusted (" + distrust_ +
+                                               "); check broker_ca_file"};
     if (cut_offs_ >= cut_off_limit)
         return probe_answer{"refused_tls",
-                            "the broker ended every connection right after the TLS handshake: " + last_};
+                            "the broker closed every connection right after the TLS handshake: " + last_};
     if (all_down_ && !greeted_) return probe_answer{"unreachable", "no broker could be reached: " + last_};
     return {};
 }

@@ -60,8 +60,8 @@ io::task<io::process_outcome> run_command(io::process& process, std::vector<std:
 
 std::string ending_of(const io::process_outcome& outcome)
 {
-    if (outcome.timed_out) return "did not end in time";
-    if (outcome.signal != 0) return "signal " + std::to_string(outcome.signal);
+    if (outcome.timed_out) return "timed out";
+    if (outcome.signal != 0) return "killed by signal " + std::to_string(outcome.signal);
     return "exit " + std::to_string(outcome.exit_code);
 }
 
@@ -219,9 +219,9 @@ policy::result<io::process_request> hooks_runner::request_of(const policy::hook&
         (hook.what == policy::hook::kind::command || !(hook.unit.empty() || hook.unit.starts_with('-')));
     if (usable) return request;
     return policy::failure{.code = policy::errc::config,
-                           .context = subject_of(run.name) + ": the hook (" + io::printable(describe(hook)) +
-                                      ") names neither a unit nor an absolute "
-                                      "path: correct it in the configuration",
+                           .context = subject_of(run.name) + ": hook " + io::printable(describe(hook)) +
+                                      " is neither a unit nor an absolute path; correct it in the "
+                                      "configuration",
                            .kind = policy::retry::after_change};
 }
 

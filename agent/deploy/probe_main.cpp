@@ -74,7 +74,7 @@ request parse(const std::string& text)
     boost::json::error_code error;
     const auto document = boost::json::parse(text, error);
     const auto* object = error ? nullptr : document.if_object();
-    if (!object) throw unusable("the request on standard input is not one JSON object", exit_usage);
+    if (!object) throw unusable("the request on standard input is not a JSON object", exit_usage);
 
     const auto text_of = [&](const char* key) {
         const auto* value = object->if_contains(key);
@@ -132,7 +132,7 @@ public:
     {
         if (const auto refusal = ask_topic()) return *refusal;
         if (const auto refusal = ask_group()) return *refusal;
-        return {"accepted", "the broker shows topic " + request_.topic + " and the coordinator of group " +
+        return {"accepted", "the broker lists topic " + request_.topic + " and the coordinator of group " +
                                 request_.group};
     }
 
@@ -150,7 +150,7 @@ private:
     {
         const int fd = memfd_create("pem", MFD_CLOEXEC);
         if (fd < 0 || ::write(fd, content.data(), content.size()) != static_cast<ssize_t>(content.size()))
-            throw unusable("cannot hold a file in memory: " + std::generic_category().message(errno),
+            throw unusable("cannot create a file in memory: " + std::generic_category().message(errno),
                            exit_unusable);
         return "/proc/self/fd/" + std::to_string(fd);
     }
@@ -194,7 +194,7 @@ private:
     {
         const owned<rd_kafka_topic_t, rd_kafka_topic_destroy> topic{
             rd_kafka_topic_new(handle_, request_.topic.c_str(), nullptr)};
-        if (!topic) throw unusable("\"topic\" is not the name of a topic", exit_usage);
+        if (!topic) throw unusable("\"topic\" is not a valid topic name", exit_usage);
         for (;;) {
             const rd_kafka_metadata_t* found = nullptr;
             const auto error = rd_kafka_metadata(handle_, 0, topic.get(), &found, slice.count());
@@ -213,10 +213,11 @@ private:
             case RD_KAFKA_RESP_ERR_TOPIC_AUTHORIZATION_FAILED:
                 return probe_answer{
                     "not_authorized_topic",
-                    "the broker takes the certificate, but does not grant topic " + request_.topic};
+                    "the broker accepts the certificate, but does not grant access to topic " +
+                        request_.topic};
             default:
                 return probe_answer{"not_authorized_topic",
-                                    "the broker takes the certificate, but does not show topic " +
+                                    "the broker accepts the certificate, but does not list topic " +
                                         request_.topic + ": " + rd_kafka_err2str(error)};
         }
     }
@@ -261,10 +262,11 @@ private:
             case RD_KAFKA_RESP_ERR_GROUP_AUTHORIZATION_FAILED:
                 return probe_answer{
                     "not_authorized_group",
-                    "the broker takes the certificate, but does not grant consumer group " + request_.group};
+                    "the broker accepts the certificate, but does not grant access to consumer group " +
+                        request_.group};
             default:
                 return probe_answer{"unreachable",
-                                    "the broker takes the certificate and shows topic " + request_.topic +
+                                    "the broker accepts the certificate and lists topic " + request_.topic +
                                         ", but group " + request_.group +
                                         " has no coordinator yet, or it cannot be reached from here (" +
                                         reason + ", " + watch_.last() + ")"};

@@ -55,7 +55,7 @@ bool is_ticket(std::string_view text)
 policy::failure strange(const char* what)
 {
     return {.code = policy::errc::bad_answer,
-            .context = std::string(what) + " is not one that exposure-agent writes",
+            .context = std::string(what) + " is invalid",
             .kind = policy::retry::never};
 }
 
@@ -97,7 +97,7 @@ policy::result<std::string> write_spool_request(const spool_request& request)
 {
     if (!is_ticket(request.ticket) || !is_word(request.generation) || !is_word(request.reason))
         return policy::failure{.code = policy::errc::internal,
-                               .context = "a deploy request is not made of plain words: generation \"" +
+                               .context = "invalid characters in a deploy request: generation \"" +
                                           request.generation + "\", reason \"" + request.reason + "\"",
                                .kind = policy::retry::never};
     return json::serialize(json::object{{"ticket", request.ticket},
@@ -197,13 +197,13 @@ io::task<void> spooled_hooks::run(hook_run run)
 {
     if (run.hooks.empty()) co_return policy::result<void>();
     const auto entry = spool_entry_name(run.name);
-    if (!entry) co_return failed(run, "the name is too long for a deploy request: give it a shorter one");
+    if (!entry) co_return failed(run, "the name is too long for a deploy request; shorten it");
     const spool_request request{.ticket = crypto::random_hex(ticket_bytes),
                                 .generation = run.generation,
                                 .not_after = run.not_after,
                                 .reason = run.reason};
     if (const auto handed = hand_over(*entry, request); !handed)
-        co_return failed(run, "the hooks cannot be asked for: " + handed.error().context +
+        co_return failed(run, "cannot request the hooks: " + handed.error().context +
                                   "; is exposure-agent-deploy.path enabled?");
 
     const auto patience = patience_for(run);
@@ -212,16 +212,15 @@ io::task<void> spooled_hooks::run(hook_run run)
         pause = std::min(longest_pause, pause + waited / 2);
         if (const auto slept = co_await clock_.sleep_for(pause); !slept) co_return slept.error();
         const auto answer = look(*entry, request.ticket);
-        if (!answer)
-            co_return failed(run, "the answer of the hooks cannot be read: " + answer.error().context);
+        if (!answer) co_return failed(run, "cannot read the result of the hooks: " + answer.error().context);
         if (!*answer) continue;
         if ((*answer)->failure) co_return failed(run, *(*answer)->failure);
         co_return policy::result<void>();
     }
     co_return failed(run,
-                     "no answer from exposure-agent-deploy.service within " +
+                     "exposure-agent-deploy.service did not answer within " +
                          policy::format_duration(std::chrono::duration_cast<policy::duration>(patience)) +
-                         ": see `systemctl status exposure-agent-deploy.path` and `journalctl -u "
+                         "; see `systemctl status exposure-agent-deploy.path` and `journalctl -u "
                          "exposure-agent-deploy`");
 }
 
@@ -238,11 +237,10 @@ policy::failure refuse(policy::errc code, std::string sentence)
 policy::result<void> judge(const struct stat& facts, const std::string& path)
 {
     if (facts.st_uid != 0 && facts.st_uid != ::geteuid())
-        return refuse(policy::errc::foreign_file,
-                      path + " does not belong to root: `chown root " + path + "`");
+        return refuse(policy::errc::foreign_file, path + " is not owned by root. Run: chown root " + path);
     if (facts.st_mode & (S_IWGRP | S_IWOTH))
         return refuse(policy::errc::foreign_file,
-                      path + " may be written by others than its owner: `chmod go-w " + path + "`");
+                      path + " is writable by users other than its owner. Run: chmod go-w " + path);
     return {};
 }
 
@@ -250,7 +248,7 @@ policy::result<void> refuse_unless_ours(const disk::directory& opened)
 {
     struct stat facts {};
     if (::fstat(opened.fd(), &facts) == 0) return judge(facts, opened.path().string());
-    return refuse(policy::errc::disk, "cannot look at " + opened.path().string());
+    return refuse(policy::errc::disk, "cannot inspect " + opened.path().string());
 }
 
 // The type bits of the entry that was moved out; 0 if there is none.
@@ -287,8 +285,7 @@ bool is_being_written(const std::string& name)
 
 policy::failure thrown_away(const std::string& name, const std::string& why)
 {
-    return refuse(policy::errc::refused,
-                  "spool entry \"" + io::printable(name) + "\" was thrown away: " + why);
+    return refuse(policy::errc::refused, "spool entry \"" + io::printable(name) + "\" was discarded: " + why);
 }
 
 }  // namespace
@@ -298,7 +295,7 @@ policy::result<void> refuse_unless_trusted(const std::filesystem::path& path)
     struct stat facts {};
     if (::stat(path.c_str(), &facts) == 0) return judge(facts, path.string());
     return refuse(policy::errc::disk,
-                  "cannot look at " + path.string() + ": " + std::generic_category().message(errno));
+                  "cannot inspect " + path.string() + ": " + std::generic_category().message(errno));
 }
 
 policy::result<spool_reader> spool_reader::open(const std::filesystem::path& directory)
@@ -335,9 +332,9 @@ policy::result<std::pair<policy::user_name, spool_request>> spool_reader::take(c
         if (::renameat(spool_.fd(), name.c_str(), spool_.fd(), aside.c_str()) == 0)
             return thrown_away(name, "it cannot be moved: " + std::generic_category().message(error));
         errno = error;
-        return refuse(policy::errc::disk, "spool entry \"" + io::printable(name) +
-                                              "\" cannot be thrown away: " +
-                                              std::generic_category().message(errno) + "; remove it by hand");
+        return refuse(policy::errc::disk,
+                      "spool entry \"" + io::printable(name) + "\" cannot be discarded: " +
+                          std::generic_category().message(errno) + "; remove it manually");
     }
     const bool is_file = type_of_taken(results_) == S_IFREG;
     const auto text = disk::read_file(results_, taken, spool_file_bytes);
@@ -356,7 +353,7 @@ policy::result<std::pair<policy::user_name, spool_request>> spool_reader::take(c
 policy::result<void> spool_reader::answer(const policy::user_name& user, const spool_answer& said) const
 {
     const auto name = spool_entry_name(user);
-    if (!name) return refuse(policy::errc::internal, user.text() + " has no name in the spool");
+    if (!name) return refuse(policy::errc::internal, user.text() + " cannot be used as a spool entry name");
     return disk::write_file(results_, *name, write_spool_answer(said), {.mode = 0644});
 }
 
@@ -414,9 +411,8 @@ io::task<drain_report> drain_spool(const spool_reader& spool, const policy::desi
         const auto& [user, request] = *taken;
         auto run = find_hooks(desired, user);
         if (!run) {
-            tell(report.thrown_away, "spool entry \"" + name +
-                                         "\" was thrown away: the configuration does not name " +
-                                         user.text());
+            tell(report.thrown_away, "spool entry \"" + name + "\" was discarded: " + user.text() +
+                                         " is not in the configuration");
             continue;
         }
         run->generation = request.generation;

@@ -39,10 +39,10 @@ meaning meaning_of(int error)
         case EISDIR:
         case EEXIST:
             return {errc::foreign_file, retry::after_change,
-                    "; something that the agent did not make already exists: move it away"};
+                    "; a file or link not created by exposure-agent already exists; move it away"};
         case EACCES:
         case EPERM:
-            return {errc::disk, retry::after_change, "; give the agent's user the permission"};
+            return {errc::disk, retry::after_change, "; grant the agent's user access"};
         case EROFS:
             return {errc::disk, retry::after_change,
                     "; make it writable for the agent (under systemd: ReadWritePaths=)"};
@@ -67,7 +67,7 @@ policy::failure from_errno(int error, std::string what)
 policy::failure foreign(const std::string& path, const std::string& what_it_is)
 {
     return {.code = policy::errc::foreign_file,
-            .context = path + " is " + what_it_is + "; it is left alone: move it away",
+            .context = path + " is " + what_it_is + " and was not changed; move it away",
             .kind = policy::retry::after_change};
 }
 
@@ -92,18 +92,17 @@ policy::failure cannot_give(int error, const std::string& path, uid_t uid, gid_t
     if (error != EPERM) return from_errno(error, what);
     return {.code = policy::errc::disk,
             .context = what +
-                       ": only root (CAP_CHOWN) may, or a member of the "
-                       "group that owns the file already",
+                       ": changing the owner requires root (CAP_CHOWN), changing the group requires "
+                       "membership in it",
             .kind = policy::retry::after_change};
 }
 
 policy::result<void> refuse_unless_plain(const std::string& name, const std::filesystem::path& where)
 {
     if (is_plain_name(name)) return {};
-    return policy::failure{
-        .code = policy::errc::internal,
-        .context = "a name that leads out of its directory was refused in " + where.string(),
-        .kind = policy::retry::never};
+    return policy::failure{.code = policy::errc::internal,
+                           .context = "invalid name: it leaves the directory " + where.string(),
+                           .kind = policy::retry::never};
 }
 
 std::filesystem::path without_slash(const std::filesystem::path& path)
@@ -131,9 +130,8 @@ policy::failure unsafe(const std::string& path, const std::string& why)
 {
     return {.code = policy::errc::foreign_file,
             .context = path + " " + why +
-                       ", who could put something else in its place; give it to "
-                       "root (chown root, chmod go-w), or "
-                       "use another path",
+                       "; another user could replace it. Give it to root (chown root, chmod go-w), or use "
+                       "another path",
             .kind = policy::retry::after_change};
 }
 
@@ -144,9 +142,8 @@ policy::result<void> refuse_if_swappable(const struct stat& facts, const std::st
     const bool trusted = facts.st_uid == 0 || facts.st_uid == geteuid() || facts.st_uid == to.uid;
     if (!trusted) return unsafe(path, "belongs to user " + user_text(facts.st_uid));
     if ((facts.st_mode & S_ISVTX) != 0) return {};
-    if ((facts.st_mode & S_IWOTH) != 0) return unsafe(path, "can be written by everybody");
-    if ((facts.st_mode & S_IWGRP) != 0 && facts.st_gid != to.gid)
-        return unsafe(path, "can be written by its group");
+    if ((facts.st_mode & S_IWOTH) != 0) return unsafe(path, "is world-writable");
+    if ((facts.st_mode & S_IWGRP) != 0 && facts.st_gid != to.gid) return unsafe(path, "is group-writable");
     return {};
 }
 
@@ -188,9 +185,9 @@ policy::result<std::vector<std::string>> names_in(int fd, const std::string& pat
         if (name == "." || name == ".." || !wanted(name)) continue;
         if (names.size() == most_names)
             return policy::failure{.code = policy::errc::foreign_file,
-                                   .context = path + " holds more than " + std::to_string(most_names) +
-                                              " names like those of the agent; "
-                                              "remove what does not belong there",
+                                   .context = path + " contains more than " + std::to_string(most_names) +
+                                              " entries named like the agent's; remove those that do not "
+                                              "belong there",
                                    .kind = policy::retry::after_change};
         names.push_back(name);
     }
@@ -214,7 +211,7 @@ bool is_empty(int fd)
 
 policy::result<void> remove_content(int fd, const std::string& path, int depth)
 {
-    if (depth == 0) return foreign(path, "deeper than anything the agent makes");
+    if (depth == 0) return foreign(path, "nested too deeply");
     const auto names = names_in(fd, path, [](const std::string&) { return true; });
     if (!names) return names.error();
     for (const auto& name : *names)
@@ -285,7 +282,7 @@ policy::result<std::pair<directory, std::string>> directory::walk_above(const st
     for (int links = 0;;) {
         struct stat facts;
         if (!here.fd_ || fstat(here.fd(), &facts) != 0)
-            return from_errno(errno, cannot("look at", here.path_.string()));
+            return from_errno(errno, cannot("inspect", here.path_.string()));
         if (const auto safe = refuse_if_swappable(facts, here.path_.string(), to); !safe) return safe.error();
         if (left.empty()) return std::pair(std::move(here), std::string());
         const std::string name = left.back();
@@ -333,11 +330,14 @@ policy::result<descriptor> open_program(const std::filesystem::path& path)
             .context = at + (errno == ENOENT ? std::string(" does not exist")
                                              : ": " + std::generic_category().message(errno)),
             .kind = policy::retry::after_change};
-    if (!S_ISREG(facts.st_mode)) return foreign(at, "not a program");
+    if (!S_ISREG(facts.st_mode))
+        return policy::failure{.code = policy::errc::foreign_file,
+                               .context = at + " is not a program; correct the path",
+                               .kind = policy::retry::after_change};
     if (facts.st_uid != 0 && facts.st_uid != geteuid())
         return unsafe(at, "belongs to user " + user_text(facts.st_uid));
     if ((facts.st_mode & (S_IWGRP | S_IWOTH)) != 0)
-        return unsafe(at, "can be written by others than its owner");
+        return unsafe(at, "is writable by users other than its owner");
     return program;
 }
 
@@ -359,7 +359,7 @@ policy::result<directory> directory::create(const std::string& name, const acces
     // create with the final mode: a set-group-id bit inherited from the parent is lost in a chmod by
     // somebody outside the group
     if (mkdirat(fd(), temporary.c_str(), wanted.mode) != 0 && errno != EEXIST)
-        return from_errno(errno, cannot("make the directory", path_of(name)));
+        return from_errno(errno, cannot("create the directory", path_of(name)));
     descriptor made(openat(fd(), temporary.c_str(), open_flags | O_NOFOLLOW));
     if (!made && errno == ENOENT && has(name)) return enter(name);
     if (!made) return from_errno(errno, cannot("open the directory", path_of(temporary)));
@@ -367,7 +367,7 @@ policy::result<directory> directory::create(const std::string& name, const acces
     const auto inside = names_in(made.get(), path_of(temporary), [](const std::string&) { return true; });
     if (!inside) return inside.error();
     if (!inside->empty() && has(name)) return enter(name);  // another thread has created and filled it
-    if (!inside->empty()) return foreign(path_of(temporary), "not what the agent left there");
+    if (!inside->empty()) return foreign(path_of(temporary), "not created by exposure-agent");
     if (const auto set = set_access(made.get(), wanted, path_of(temporary)); !set) return set.error();
     io::crash_point("disk.directory.made");
     // never replace one that another thread has just created: what it writes there would be lost
@@ -376,7 +376,7 @@ policy::result<directory> directory::create(const std::string& name, const acces
         const bool made_meanwhile = (failed == EEXIST || failed == ENOENT) && has(name);
         if (failed == EEXIST) unlinkat(fd(), temporary.c_str(), AT_REMOVEDIR);
         if (made_meanwhile) return enter(name);
-        return from_errno(failed, cannot("make the directory", path_of(name)));
+        return from_errno(failed, cannot("create the directory", path_of(name)));
     }
     if (const auto synced = sync(); !synced) return synced.error();
     io::crash_point("disk.directory.after");
@@ -426,13 +426,13 @@ policy::result<void> directory::sync() const
 policy::result<void> set_access(int fd, const access& wanted, const std::string& path)
 {
     struct stat facts;
-    if (fstat(fd, &facts) != 0) return from_errno(errno, cannot("look at", path));
+    if (fstat(fd, &facts) != 0) return from_errno(errno, cannot("inspect", path));
     // a directory created in a set-group-id directory inherits its group and the bit; keep both
     const mode_t inherited = S_ISDIR(facts.st_mode) ? facts.st_mode & S_ISGID : 0;
     const mode_t mode = wanted.mode | inherited;
     const uid_t uid = wanted.uid.value_or(geteuid());
     const gid_t gid = wanted.gid.value_or(inherited != 0 ? facts.st_gid : getegid());
-    if (facts.st_uid != uid && facts.st_uid != geteuid()) return foreign(path, "somebody else's");
+    if (facts.st_uid != uid && facts.st_uid != geteuid()) return foreign(path, "owned by another user");
     // an ACL inherited from a default ACL would let others in through the mode's group bits
     constexpr const char* acl = "system.posix_acl_access";
     // removing an ACL that is not there succeeds too, and the sandbox refuses a chmod with the
@@ -475,7 +475,7 @@ policy::result<void> remove_leftover(const directory& where, const std::string& 
     for (const auto& one : *names)
         unlinkat(left->fd(), one.c_str(), 0);
     if (unlinkat(where.fd(), temporary.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return {};
-    return foreign(where.path_of(temporary), "not what the agent left there");
+    return foreign(where.path_of(temporary), "not created by exposure-agent");
 }
 
 }  // namespace disk

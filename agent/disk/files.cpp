@@ -86,7 +86,7 @@ constexpr int read_flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY;  // ope
 policy::result<std::string> read_all(int fd, std::size_t limit, const std::string& path)
 {
     struct stat facts;
-    if (fstat(fd, &facts) != 0) return cannot("look at", path);
+    if (fstat(fd, &facts) != 0) return cannot("inspect", path);
     if (!S_ISREG(facts.st_mode))
         return policy::failure{.code = policy::errc::foreign_file,
                                .context = path + " is not a regular file",
@@ -100,7 +100,8 @@ policy::result<std::string> read_all(int fd, std::size_t limit, const std::strin
 
     auto content = io::read_bounded(fd, limit);
     if (!content && errno == EAGAIN)
-        return policy::failure{.code = policy::errc::disk, .context = path + " changed while it was read"};
+        return policy::failure{.code = policy::errc::disk,
+                               .context = path + " changed while it was being read"};
     if (!content) return cannot("read", path);
     if (content->size() > limit) return too_large();
     return std::move(*content);
@@ -122,7 +123,7 @@ policy::result<std::optional<std::string>> read_opened(const descriptor& file, s
 policy::result<std::optional<std::string>> read_file(const directory& where, const std::string& name,
                                                      std::size_t limit)
 {
-    if (!is_plain_name(name)) return foreign(where.path_of(name), "not a plain file name");
+    if (!is_plain_name(name)) return foreign(where.path_of(name), "not a valid file name");
     const descriptor file(openat(where.fd(), name.c_str(), read_flags | O_NOFOLLOW));
     return read_opened(file, limit, where.path_of(name));
 }
@@ -173,14 +174,13 @@ struct look {
 policy::result<look> look_at(const directory& where, const std::string& name)
 {
     if (!is_plain_name(name))
-        return policy::failure{
-            .code = policy::errc::internal,
-            .context = "a name that leads out of " + where.path().string() + " was refused",
-            .kind = policy::retry::never};
+        return policy::failure{.code = policy::errc::internal,
+                               .context = "invalid name: it leaves the directory " + where.path().string(),
+                               .kind = policy::retry::never};
     struct stat facts;
     if (fstatat(where.fd(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
         if (errno == ENOENT) return look{};
-        return cannot("look at", where.path_of(name));
+        return cannot("inspect", where.path_of(name));
     }
     const kind what = S_ISREG(facts.st_mode) ? kind::file : S_ISLNK(facts.st_mode) ? kind::link : kind::other;
     return look{.what = what, .owner = facts.st_uid};
@@ -195,7 +195,7 @@ policy::result<void> refuse_foreign(const directory& where, const std::string& n
     if (there->what == kind::link) return foreign(where.path_of(name), "a symbolic link");
     if (there->what == kind::other) return foreign(where.path_of(name), "not a regular file");
     const bool ours = geteuid() == 0 || there->owner == geteuid() || there->owner == wanted.uid;
-    if (there->what == kind::file && !ours) return foreign(where.path_of(name), "somebody else's");
+    if (there->what == kind::file && !ours) return foreign(where.path_of(name), "owned by another user");
     return {};
 }
 
@@ -331,7 +331,7 @@ policy::result<void> replace_link(const directory& where, const std::string& nam
     remove_stale(where, temporary);
     io::crash_point("disk.link.before");
     if (symlinkat(target.c_str(), where.fd(), temporary.c_str()) != 0)
-        return cannot("make the link", where.path_of(name));
+        return cannot("create the link", where.path_of(name));
     auto moved = move_into_place(where, temporary, name, 0);
     if (!moved) remove_stale(where, temporary);
     return moved;
@@ -342,7 +342,7 @@ policy::result<void> remove_file(const directory& where, const std::string& name
     const auto there = look_at(where, name);
     if (!there) return there.error();
     if (there->what == kind::nothing) return {};
-    if (there->what == kind::other) return foreign(where.path_of(name), "neither file nor link");
+    if (there->what == kind::other) return foreign(where.path_of(name), "neither a file nor a link");
     io::crash_point("disk.remove.before");
     if (unlinkat(where.fd(), name.c_str(), 0) != 0 && errno != ENOENT)
         return cannot("remove", where.path_of(name));

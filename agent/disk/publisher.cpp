@@ -146,7 +146,9 @@ look look_at_file(int published, const std::string& generation, const policy::pu
     if (!there) return {output_condition::damaged, shown + " is missing"};
     const auto expected = was.name == generation_itself ? S_IFDIR : S_IFREG;
     if ((there->st_mode & type_bits) != static_cast<mode_t>(expected))
-        return {output_condition::foreign, shown + " is not a regular file: move it away"};
+        return {output_condition::foreign,
+                shown + (expected == S_IFDIR ? " is not a directory" : " is not a regular file") +
+                    "; move it away"};
     auto is = facts_from(was.name, *there);
     is.digest = was.digest;  // the stat facts are enough: do not read the file
     is.uid = seen_from_either(is.uid, was.uid);
@@ -160,16 +162,16 @@ look look_at_link(int published, const std::string& wanted)
     std::array<char, 256> target;
     const auto length = readlinkat(published, current_name, target.data(), target.size());
     if (length < 0 && errno == ENOENT) return {output_condition::missing, "current is missing"};
-    if (length < 0) return {output_condition::foreign, "current is not a symbolic link: move it away"};
+    if (length < 0) return {output_condition::foreign, "current is not a symbolic link; move it away"};
     const std::string names(target.data(), static_cast<std::size_t>(length));
     if (names == wanted) return {};
     if (policy::is_generation_id(names))
-        return {output_condition::damaged, "current names " + names + " instead of " + wanted};
+        return {output_condition::damaged, "current points to " + names + " instead of " + wanted};
     struct stat target_facts;
     if (fstatat(published, current_name, &target_facts, 0) != 0 && errno == ENOENT)
-        return {output_condition::damaged, "current leads to " + names + ", which does not exist"};
+        return {output_condition::damaged, "current points to " + names + ", which does not exist"};
     return {output_condition::foreign,
-            "current is a symbolic link that the agent did not make: move it away"};
+            "current is a symbolic link not created by exposure-agent; move it away"};
 }
 
 bool is_link(const std::string& path)
@@ -185,17 +187,17 @@ look look_at_output(const policy::stored_user& user, const std::string& path)
     if (!published && errno == ENOENT) return {output_condition::missing, path + " is missing"};
     if (!published && (errno == ELOOP || errno == ENOTDIR))
         return {output_condition::foreign,
-                path + (is_link(path) ? " is a symbolic link" : " is not a directory") + ": move it away"};
+                path + (is_link(path) ? " is a symbolic link" : " is not a directory") + "; move it away"};
     if (!published)
         return {output_condition::damaged,
-                path + " cannot be looked at: " + std::generic_category().message(errno)};
+                "cannot inspect " + path + ": " + std::generic_category().message(errno)};
     const auto below = [&](look found) {
         found.detail.insert(0, path + "/");
         return found;
     };
     if (auto link = look_at_link(published.get(), user.current); link.condition != output_condition::sound)
         return below(std::move(link));
-    if (user.files.empty()) return {output_condition::damaged, "how the files were written is not known"};
+    if (user.files.empty()) return {output_condition::damaged, "no record of the published files"};
     for (const auto& file : user.files)
         if (auto found = look_at_file(published.get(), user.current, file);
             found.condition != output_condition::sound)
@@ -251,7 +253,7 @@ result<std::string> outside_file(const char* key, const std::string& path)
     auto content = read_file(std::filesystem::path(path), outside_file_bytes);
     if (!content) return policy::with_context(key, content.error());
     if (!*content) return config_failure(std::string(key) + ": " + path + " does not exist");
-    if ((*content)->empty()) return config_failure(std::string(key) + ": the file " + path + " is empty");
+    if ((*content)->empty()) return config_failure(std::string(key) + ": " + path + " is empty");
     return std::move(**content);
 }
 
@@ -259,7 +261,7 @@ result<std::string> outside_file(const char* key, const std::string& path)
 result<crypto::secret> password_of(const policy::output_rule& output)
 {
     if (!needs_password(output)) return crypto::secret();
-    if (!output.password_file) return config_failure("output.password: pkcs12 needs one");
+    if (!output.password_file) return config_failure("output.password is required for pkcs12");
     auto content = outside_file("output.password", *output.password_file);
     if (!content) return content.error();
     crypto::secret line(std::string_view(*content).substr(0, content->find_first_of("\r\n")));
@@ -298,7 +300,7 @@ result<void> fill_in_group(access& owner, const directory& published)
     struct stat facts;
     if (owner.gid) return {};
     if (fstat(published.fd(), &facts) != 0)
-        return from_errno(errno, "cannot look at " + published.path().string());
+        return from_errno(errno, "cannot inspect " + published.path().string());
     owner.gid = (facts.st_mode & S_ISGID) != 0 ? facts.st_gid : getegid();
     return {};
 }
@@ -319,7 +321,7 @@ std::string digest_of(const material& from, std::string_view content)
 result<void> stage(const directory& published, material& from)
 {
     const std::string name = temporary_name(from.what.generation);
-    if (published.has(name)) return foreign(published.path_of(name), "not what the agent left there");
+    if (published.has(name)) return foreign(published.path_of(name), "not created by exposure-agent");
     auto staged = published.make(name, traversable);
     if (!staged) return staged.error();
     fremovexattr(staged->fd(), "system.posix_acl_default");
@@ -376,11 +378,12 @@ result<directory> enter_generation(const directory& published, const material& f
     auto there = published.enter(from.what.generation);
     if (!there) return there;
     struct stat facts;
-    if (fstat(there->fd(), &facts) != 0) return from_errno(errno, "cannot look at " + there->path().string());
+    if (fstat(there->fd(), &facts) != 0) return from_errno(errno, "cannot inspect " + there->path().string());
     const auto* known = known_of(from, generation_itself);
     const bool ours = facts.st_uid == geteuid() && known && known->inode == facts.st_ino;
     const bool as_made = facts.st_uid == geteuid() && (facts.st_mode & 07777 & ~S_ISGID) == traversable.mode;
-    if (!ours && !as_made) return foreign(there->path().string(), "not the directory that the agent made");
+    if (!ours && !as_made)
+        return foreign(there->path().string(), "not the directory that exposure-agent created");
     if (auto set = set_access(there->fd(), traversable, there->path().string()); !set) return set.error();
     return there;
 }
@@ -443,7 +446,7 @@ result<std::string> current_of(const directory& published)
         struct stat target;
         // a dangling link is damage: nobody can read through it
         if (fstatat(published.fd(), current_name, &target, 0) != 0 && errno == ENOENT) return std::string();
-        return foreign(published.path_of(current_name), "a link that the agent did not make");
+        return foreign(published.path_of(current_name), "a link not created by exposure-agent");
     }
     return **link;
 }
@@ -475,9 +478,9 @@ result<std::vector<policy::published_file>> facts_of(const directory& published,
         complete = add(file.name) && complete;
     if (!from.password.empty()) complete = add(pkcs12_name) && complete;
     if (complete) return facts;
-    return policy::failure{
-        .code = policy::errc::disk,
-        .context = "somebody else changes " + published.path_of(from.what.generation) + " at the same time"};
+    return policy::failure{.code = policy::errc::disk,
+                           .context = published.path_of(from.what.generation) +
+                                      " was changed by another process during publication"};
 }
 
 result<std::vector<policy::published_file>> publish_material(const directory& published, material& from)

@@ -264,7 +264,7 @@ public:
             const auto* found = object->if_contains(member.name);
             if (!wrong_.empty() || !found || found->is_null()) return;
             if (!decode(*found, to.*member.pointer) && wrong_.empty())
-                wrong_ = "\"" + std::string(member.name) + "\" does not fit";
+                wrong_ = "\"" + std::string(member.name) + "\" is invalid";
         });
         return wrong_.empty();
     }
@@ -294,7 +294,7 @@ policy::result<T> read(std::string_view text)
     boost::json::parse_options options;
     options.allow_invalid_utf8 = true;  // messages quote text of others
     const auto parsed = boost::json::parse(text, broken, &arena, options);
-    if (broken || !parsed.is_object()) return refuse("it is damaged or cut off");
+    if (broken || !parsed.is_object()) return refuse("it is not complete JSON");
     T value;
     reader from;
     if (!from.decode(parsed, value)) return refuse(from.wrong());

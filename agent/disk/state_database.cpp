@@ -115,9 +115,9 @@ result<void> check_version(sqlite::connection& database, const std::filesystem::
     if (found > schema_version)
         return unusable("the state database " + path.string() +
                         " was written by a newer exposure-agent (schema " + std::to_string(found) +
-                        ", this one knows " + std::to_string(schema_version) +
-                        "): install that version again, or restore a backup");
-    return unusable(path.string() + " is not a state database of exposure-agent: restore a backup");
+                        ", this version supports " + std::to_string(schema_version) +
+                        "); install that version again, or restore a backup");
+    return unusable(path.string() + " is not a state database of exposure-agent; restore a backup");
 }
 
 // None if there was no start yet.
@@ -334,7 +334,7 @@ result<void> state_database::create() const
     for (const char* rest : {"-wal", "-shm"})
         if (home->has(name + rest))
             return unusable(path.string() + " is missing, but " + path.string() + rest +
-                            " is there: restore a backup, or move that away, too, and run: exposure-agent "
+                            " exists: restore a backup, or move it away as well and run: exposure-agent "
                             "reconcile --accept-loss (issues new certificates)");
     const std::string temporary = temporary_name(name);
     for (const char* rest : {"", "-journal", "-wal", "-shm"})
@@ -490,8 +490,8 @@ result<void> state_database::refuse_if_moved() const
     if (!writer_->has_moved()) return {};
     return policy::failure{.code = policy::errc::disk,
                            .context = where_.database().string() +
-                                      " was removed or replaced while exposure-agent runs; stop it, put the "
-                                      "state directory back, and start it again",
+                                      " was removed or replaced while exposure-agent was running; stop it, "
+                                      "restore the state directory, and start it again",
                            .kind = policy::retry::after_change};
 }
 
@@ -506,7 +506,7 @@ result<void> state_database::keep_reserve() const
     const auto name = path.filename().string();
     const descriptor file(
         openat(home->fd(), name.c_str(), O_WRONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
-    const std::string what = "cannot keep room for the platform's answers in " + path.string();
+    const std::string what = "cannot reserve space for responses in " + path.string();
     if (!file) return from_errno(errno, what);
     struct stat facts;
     if (fstat(file.get(), &facts) != 0) return from_errno(errno, what);
@@ -533,7 +533,7 @@ io::task<void> state_database::make_room()
 
 result<void> has_room(const paths& where)
 {
-    const std::string what = "nothing can be kept in " + where.private_directory().string();
+    const std::string what = "cannot write to " + where.private_directory().string();
     struct statvfs space;
     if (statvfs(where.private_directory().c_str(), &space) != 0) return {};  // there is nothing yet
     if ((space.f_flag & ST_RDONLY) != 0) return from_errno(EROFS, what);
@@ -558,7 +558,7 @@ result<std::string> state_database::read_pem(const policy::user_name& name, cons
             !read)
             return policy::with_context(name.text(), read.error());
     if (!text.empty()) return text;
-    return unusable(name.text() + ": the state database holds no " + what + " of generation " + generation);
+    return unusable(name.text() + ": the state database has no " + what + " for generation " + generation);
 }
 
 result<crypto::secret> state_database::read_key(const policy::user_name& name, const std::string& generation)

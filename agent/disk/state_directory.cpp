@@ -70,7 +70,7 @@ constexpr mode_t private_mode = 0700;
 policy::result<uid_t> owner_of(const directory& one)
 {
     struct stat facts;
-    if (fstat(one.fd(), &facts) != 0) return from_errno(errno, "cannot look at " + one.path().string());
+    if (fstat(one.fd(), &facts) != 0) return from_errno(errno, "cannot inspect " + one.path().string());
     return facts.st_uid;
 }
 
@@ -79,7 +79,7 @@ policy::failure belongs_to(uid_t owner, const std::string& path)
     return {.code = policy::errc::foreign_file,
             .context = path + " belongs to " + user_text(owner) + ", who could not read what " +
                        user_text(geteuid()) +
-                       " puts there. Start the service and run the command again, or run: sudo -u " +
+                       " creates there. Start the service and run the command again, or run: sudo -u " +
                        user_text(owner) + " exposure-agent ...",
             .kind = policy::retry::after_change};
 }
@@ -149,8 +149,8 @@ policy::result<state_lock> state_lock::acquire(const paths& where, owner who)
     if (!file && errno == ELOOP) return foreign(path, "a link");
     if (!file) return from_errno(errno, "cannot open the lock file " + path);
     struct stat facts;
-    if (fstat(file.get(), &facts) != 0) return from_errno(errno, "cannot look at the lock file " + path);
-    if (!S_ISREG(facts.st_mode)) return foreign(path, "no regular file");
+    if (fstat(file.get(), &facts) != 0) return from_errno(errno, "cannot inspect the lock file " + path);
+    if (!S_ISREG(facts.st_mode)) return foreign(path, "not a regular file");
 
     if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK) return from_errno(errno, "cannot lock " + path);

@@ -38,7 +38,7 @@ policy::failure with_advice(policy::failure failed)
         failed.context +=
             ": the service user lacks the role, or tenant is not the login's; after a change of "
             "role, log in again";
-    if (failed.code == policy::errc::unauthorized) failed.context += ": the access token is not accepted";
+    if (failed.code == policy::errc::unauthorized) failed.context += ": the access token was rejected";
     return failed;
 }
 
@@ -163,7 +163,7 @@ io::task<io::http_response> api_channel::exchange(const api_call& call, const cr
 
 policy::failure unbelievable(const api_call& call, policy::failure failure)
 {
-    return policy::with_context(call.what + ": the answer of " + io::host_of(call.url) + " is not believed",
+    return policy::with_context(call.what + ": " + io::host_of(call.url) + " sent an invalid response",
                                 std::move(failure));
 }
 

@@ -33,9 +33,10 @@ policy::failure no_code(std::string why)
 {
     return {
         .code = policy::errc::usage,
-        .context = std::move(why) +
-                   ": paste the whole address that the browser was sent to after the login, or the value of "
-                   "code in it",
+        .context =
+            std::move(why) +
+            ": paste the whole address to which the browser was redirected after the login, or the value of "
+            "its code parameter",
         .kind = policy::retry::never};
 }
 
@@ -132,7 +133,7 @@ std::string authorize_url(const policy::identity_settings& settings, std::string
 
 policy::result<redirected> parse_redirected(std::string_view text)
 {
-    if (text.size() > longest_paste) return no_code("this is too long for a redirected address");
+    if (text.size() > longest_paste) return no_code("the input is too long for a redirected address");
     text = trimmed(text);
     if (text.empty()) return no_code("nothing was given");
     const auto query = query_in(text);
@@ -141,7 +142,7 @@ policy::result<redirected> parse_redirected(std::string_view text)
     if (bare) fields["code"] = text;
     if (!fields["error"].empty()) return reported(fields["error"], fields["error_description"]);
     auto code = io::unescaped(fields["code"], false);
-    if (!looks_like_a_code(code)) return no_code("it holds no authorization code");
+    if (!looks_like_a_code(code)) return no_code("no authorization code found");
     return redirected{.code = crypto::secret(std::move(code)),
                       .state = io::unescaped(fields["state"], true),
                       .userstore = io::unescaped(fields["userstore"], true)};
@@ -152,8 +153,8 @@ policy::result<void> check_state(const redirected& redirected, std::string_view 
     if (redirected.state.empty() || redirected.state == sent) return {};
     return policy::failure{.code = policy::errc::refused,
                            .context =
-                               "the redirected address belongs to another login (its state is not the one "
-                               "that was sent): open the address that was just printed",
+                               "the redirected address belongs to another login (its state does not match): "
+                               "open the address that was just printed",
                            .kind = policy::retry::never};
 }
 

@@ -83,7 +83,7 @@ policy::result<request_state> read_request_state(std::string_view body)
     const auto state = text_of(*object, "state");
     const auto final = flag_of(*object, "final");
     if (!final && phase.empty() && state.empty())
-        return unexpected_answer("it says nothing of the request's state");
+        return unexpected_answer("it does not contain the request's state");
 
     request_state read{.id = text_of(*object, "id"), .text = phase.empty() ? state : phase, .details = {}};
     const auto by_word = success_by(read.text);
@@ -189,17 +189,19 @@ found_value value_of(const json::array& updates, const std::string& element)
 {
     const auto* update = first_with(&updates, "id", element);
     if (update == nullptr)
-        return no_value("the action does not show an element " + element +
-                        ". To list its elements, run: exposure-agent action form RESOURCE ACTION");
+        return no_value(
+            "element " + element +
+            " not found in the action's form. To list its elements, run: exposure-agent action form "
+            "RESOURCE ACTION");
     const auto* facet_values = object_of(*update, "facetValues");
     const auto* facets = facet_values == nullptr ? nullptr : array_of(*facet_values, "facets");
     const auto* facet = first_with(facets, "type", "fixedValue");
     if (facet == nullptr)
-        return no_value("element " + element + " has no facet of type fixedValue, and so no value");
+        return no_value("element " + element + " has no value (no facet of type fixedValue)");
     const auto* outer = object_of(*facet, "value");
     const auto* value = outer == nullptr ? facet->if_contains("value") : outer->if_contains("value");
     if (value == nullptr || value->is_null())
-        return no_value("the value of element " + element + " is null: the platform has none yet");
+        return no_value("element " + element + " has no value yet (null)");
     if (outer == nullptr || value->is_structured())
         return no_value("the value of element " + element + " is not a string, a number or a boolean");
     if (value->is_bool())
@@ -217,7 +219,7 @@ policy::result<element_values> extract_values(std::string_view body, const std::
     const auto object = parse_object(body, &memory);
     if (!object) return object.error();
     const auto* updates = array_of(*object, "elementUpdates");
-    if (updates == nullptr) return unexpected_answer("it has no list of elementUpdates");
+    if (updates == nullptr) return unexpected_answer("it has no elementUpdates list");
     element_values found;
     for (const auto& element : elements) {
         auto value = value_of(*updates, element);
@@ -322,9 +324,9 @@ io::task<submitted_request> catalog_client::submit(std::string item, std::string
         failure.code = errc::no_answer;
         failure.kind = policy::retry::never;
         failure.context +=
-            ". Whether the request was started is not known, and it is not sent again: look for it "
-            "among the requests of catalog item " +
-            item + " in the portal, and follow it with `exposure-agent catalog show REQUEST_ID`";
+            ". The request may have been started; it is not sent again. Look for it among the requests of "
+            "catalog item " +
+            item + " in the portal, and follow it with: exposure-agent catalog show REQUEST_ID";
     }
     co_return failure;
 }

@@ -158,7 +158,7 @@ policy::failure with_group_advice(policy::failure failed, const exposure_address
 {
     failed.context += "; if it asks for the id of a business group, set business_group: {id, name} for " +
                       exposure.name + " (`exposure-agent users " + exposure.name +
-                      "` shows the ones in use, the portal the tenant's own)";
+                      "` lists the ids in use; the portal shows the tenant's own)";
     return failed;
 }
 
@@ -317,7 +317,7 @@ io::task<policy::remote_instance> exposure_client::read_instance(exposure_addres
     auto instance = platform::read_instance(answer->body);
     if (!instance) co_return unbelievable(call, instance.error());
     if (instance->id != instance_id)
-        co_return unbelievable(call, unexpected_answer("it is another instance's"));
+        co_return unbelievable(call, unexpected_answer("it describes a different instance"));
     co_return std::move(*instance);
 }
 
@@ -414,7 +414,8 @@ io::task<user_detail> exposure_client::read_user(exposure_address exposure, std:
     if (!answer) co_return answer.error();
     auto detail = platform::read_user(answer->body);
     if (!detail) co_return unbelievable(call, detail.error());
-    if (detail->user.id != user_id) co_return unbelievable(call, unexpected_answer("it is another user's"));
+    if (detail->user.id != user_id)
+        co_return unbelievable(call, unexpected_answer("it describes a different user"));
     co_return std::move(*detail);
 }
 

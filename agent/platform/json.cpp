@@ -212,7 +212,7 @@ public:
     bool on_key_part(json::string_view s, std::size_t, json::error_code& e)
     {
         if (built_.inside()) return grow(s, e) && (built_.chars(s), true);
-        if (key_.size() + s.size() > element_bytes) return refuse("a name in it is too long", e);
+        if (key_.size() + s.size() > element_bytes) return refuse("a key in it is too long", e);
         key_.append(s.data(), s.size());
         return true;
     }
@@ -278,11 +278,11 @@ private:
             return true;
         }
         if (place_ == place::items) {
-            if (!object) return refuse("it is not a list: an element of it is not an object", error);
+            if (!object) return refuse("it is not a list of objects", error);
             return built_.begin(error);
         }
         if (key_ != "items") return built_.begin(error);
-        if (object) return refuse("it is not a list: its \"items\" are not a list", error);
+        if (object) return refuse("its \"items\" is not a list", error);
         if (seen_items_) return refuse("it has two lists of items", error);
         seen_items_ = true;
         place_ = place::items;
@@ -292,10 +292,9 @@ private:
     // A scalar where no value is being collected.
     bool lone(json::error_code& error)
     {
-        if (place_ == place::items)
-            return refuse("it is not a list: an element of it is not an object", error);
+        if (place_ == place::items) return refuse("it is not a list of objects", error);
         if (place_ == place::outside) return refuse("it is not a list", error);
-        if (key_ == "items") return refuse("it is not a list: its \"items\" are not a list", error);
+        if (key_ == "items") return refuse("its \"items\" is not a list", error);
         return true;
     }
     template <class N>
@@ -355,7 +354,7 @@ policy::failure not_json(char first, const json::error_code& error)
     if (first == '<') return unexpected_answer("it is an HTML page (of a login or a proxy?), not JSON");
     if (error == json::error::array_too_large) return unexpected_answer("it is too large");
     if (error == json::error::too_deep) return unexpected_answer("it is nested too deeply");
-    if (error == json::error::incomplete) return unexpected_answer("it is cut off");
+    if (error == json::error::incomplete) return unexpected_answer("it is truncated");
     return unexpected_answer("it is not JSON (" + error.message() + ")");
 }
 

@@ -28,6 +28,7 @@ constexpr duration pending_life = 10min;      // of a login that was started
 constexpr duration session_warning = 24h;     // before the end of a session that refreshes do not extend
 constexpr int unknown_twice = 2;
 constexpr const char* remedy = ". Run: exposure-agent login";
+constexpr const char* before_then = "; before then, run: exposure-agent login";
 
 std::string grant_name(const policy::identity_settings& settings)
 {
@@ -45,8 +46,8 @@ failure no_tokens_of_another_machine()
 {
     return {.code = errc::login_required,
             .context =
-                "this state directory was copied from another machine, whose login it must not use. "
-                "Run: exposure-agent takeover (if the other one is gone), or exposure-agent login",
+                "this state directory was copied from another machine, whose login must not be used here. "
+                "Run: exposure-agent takeover (if that machine is gone), or exposure-agent login",
             .kind = retry::never};
 }
 
@@ -392,8 +393,7 @@ io::awaitable<exchange_outcome> oauth_tokens::present(policy::identity_settings 
             remember_form(client_fingerprint(settings, client.secret), outcome);
             io::crash_point("token.answer.received");
         } else {
-            outcome.failure =
-                policy::with_context("refresh the access token: nothing is sent", saved.error());
+            outcome.failure = policy::with_context("refresh the access token: not sent", saved.error());
         }
         if (outcome.end == exchange_end::unknown && fresh && !again &&
             (co_await world_.clock.sleep_for(second_try)))
@@ -501,14 +501,13 @@ io::task<void> oauth_tokens::login_with_code(crypto::secret code, bool force, st
     if (record_.pending && world_.clock.now() - record_.pending->begun_at > pending_life)
         record_.pending.reset();
     if (!state.empty() && record_.pending && record_.pending->state != state)
-        co_return ask_again({.code = errc::refused,
-                             .context =
-                                 "the redirected address belongs to another login (its state is not the "
-                                 "one that was sent)"});
+        co_return ask_again(
+            {.code = errc::refused,
+             .context = "the redirected address belongs to another login (its state does not match)"});
     const auto print = fingerprint_of(code);
     if (record_.find(print) != nullptr)
         co_return ask_again(
-            {.code = errc::refused, .context = "this code was sent before, and works only once"});
+            {.code = errc::refused, .context = "this code was already sent, and works only once"});
     auto secret = co_await client_secret(settings);
     if (!secret) co_return secret.error();
 
@@ -517,7 +516,7 @@ io::task<void> oauth_tokens::login_with_code(crypto::secret code, bool force, st
     mark.last = world_.clock.now();
     if (auto saved = co_await save_before_sending(); !saved) {
         record_.forget(print);
-        co_return policy::with_context("log in: nothing is sent", saved.error());
+        co_return policy::with_context("log in: not sent", saved.error());
     }
     io::crash_point("login.code.saved");
     const auto fingerprint = client_fingerprint(settings, *secret);
@@ -555,11 +554,12 @@ io::task<oauth_tokens::seed> oauth_tokens::login_with_refresh_token(crypto::secr
     const bool in_use = refresh_token == record_.tokens.refresh_token;
     if (!force && (in_use || (known != nullptr && known->spent))) co_return seed::known;
     if (!force && known != nullptr && known->attempts >= unknown_twice)
-        co_return failure{.code = errc::login_required,
-                          .context =
-                              "this refresh token was sent twice and no answer came: it may be spent. "
-                              "Use a new one, or run: exposure-agent login",
-                          .kind = retry::never};
+        co_return failure{
+            .code = errc::login_required,
+            .context =
+                "this refresh token was sent twice without a response and may already have been "
+                "used. Use a new one, or run: exposure-agent login",
+            .kind = retry::never};
     auto secret = co_await client_secret(settings);
     if (!secret) co_return secret.error();
     if (known != nullptr) record_.at(print).spent = false;
@@ -606,7 +606,7 @@ io::task<void> oauth_tokens::settle_login(policy::identity_settings settings, to
     if (unsaved_)
         co_return failure{.code = errc::disk,
                           .context = "logged in, but the tokens could not be saved: " + unsaved_->context +
-                                     "; saving is tried again"};
+                                     "; saving is retried"};
     co_return policy::result<void>();
 }
 
@@ -702,16 +702,15 @@ std::string oauth_tokens::trouble_sentence() const
         until += "the first 401";
     if (copied_) return no_tokens_of_another_machine().context;
     if (record_.failing_since)
-        return record_.failing_text + "; it has failed since " + policy::format_utc(*record_.failing_since) +
-               " and is retried; " + until;
+        return record_.failing_text + "; failing since " + policy::format_utc(*record_.failing_since) +
+               ", retrying; " + until;
     if (open_attempts(record_) > 0 && !sending_)
-        return "no answer came to the last refresh; it is retried; " + until;
-    if (tokens.refresh_token.empty())
-        return "the login server gave no refresh token; " + until + remedy + " before that";
+        return "the last refresh got no response; retrying; " + until;
+    if (tokens.refresh_token.empty()) return "the login server gave no refresh token; " + until + before_then;
     if (unsaved_) return "the tokens could not be saved: " + unsaved_->context;
     if (record_.session_ends_at)
         return "the login server ends this login at " + policy::format_utc(*record_.session_ends_at) +
-               remedy + " before that";
+               before_then;
     return {};
 }
 

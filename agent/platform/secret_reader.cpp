@@ -43,12 +43,12 @@ policy::result<std::string> contents(const std::string& path, const std::string&
     if (!S_ISREG(facts.st_mode)) return no_secret(what, path + " is not a file");
     if (facts.st_uid != 0 && facts.st_uid != ::geteuid())
         return no_secret(what, path + " belongs to user id " + std::to_string(facts.st_uid) +
-                                   ": it must belong to root or to the user that the agent runs as");
-    if ((facts.st_mode & S_IWOTH) != 0) return no_secret(what, path + " may be written by everybody");
+                                   "; it must belong to root or to the user that runs the agent");
+    if ((facts.st_mode & S_IWOTH) != 0) return no_secret(what, path + " is world-writable");
     auto text = io::read_bounded(file.get(), policy::limits::token_bytes);
     if (!text) return no_secret(what, because(path));
     if (text->size() > policy::limits::token_bytes)
-        return no_secret(what, path + " is too large to hold a secret");
+        return no_secret(what, path + " is too large for a secret");
     return std::move(*text);
 }
 
@@ -64,7 +64,7 @@ policy::result<crypto::secret> only_secret(std::string text, const std::string& 
     crypto::wipe(text);
     // The secret is sent in a header, so control characters are not allowed.
     if (std::ranges::any_of(secret.view(), [](unsigned char c) { return c < ' ' || c == 0x7f; }))
-        return no_secret(what, where + " holds more than one line or control characters");
+        return no_secret(what, where + " contains more than one line or control characters");
     return secret;
 }
 
@@ -109,9 +109,9 @@ io::task<crypto::secret> secret_reader::read(policy::secret_source source, std::
     }
     const auto path = path_of(source);
     if (path.empty())
-        co_return no_secret(what,
-                            "not found: the systemd credential " + source.name +
-                                " ($CREDENTIALS_DIRECTORY is not set): add LoadCredential= to the unit");
+        co_return no_secret(
+            what, "systemd credential " + source.name +
+                      " not found ($CREDENTIALS_DIRECTORY is not set); add LoadCredential= to the unit");
     auto text = co_await io::offload(pool_, [&] { return contents(path, what); });
     if (!text) co_return text.error();
     co_return only_secret(std::move(*text), what, path);
@@ -138,16 +138,17 @@ io::task<crypto::secret> secret_reader::run(policy::secret_source source, std::s
     const std::array hidden = {before.view(), printed};  // a script that traces itself prints its token
     const auto said = outcome->err.empty() ? std::string() : ": " + redact(outcome->err, hidden);
     if (outcome->timed_out)
-        co_return no_secret(
-            what, name + " did not end within " + std::to_string(command_time.count()) + " s" + said);
+        co_return no_secret(what,
+                            name + " timed out after " + std::to_string(command_time.count()) + " s" + said);
     if (!outcome->ok()) {
-        const auto how = outcome->signal != 0 ? " was ended by signal " + std::to_string(outcome->signal)
-                                              : " ended with code " + std::to_string(outcome->exit_code);
+        const auto how = outcome->signal != 0
+                             ? " was killed by signal " + std::to_string(outcome->signal)
+                             : " failed with exit code " + std::to_string(outcome->exit_code);
         crypto::wipe(outcome->out);
         co_return no_secret(what, name + how + said);
     }
-    if (outcome->truncated) co_return no_secret(what, name + " printed too much to be a secret");
-    co_return only_secret(std::move(outcome->out), what, "what " + name.substr(4) + " printed");
+    if (outcome->truncated) co_return no_secret(what, name + " printed too much for a secret");
+    co_return only_secret(std::move(outcome->out), what, "the output of " + name);
 }
 
 io::awaitable<std::optional<file_mark>> secret_reader::mark_of(policy::secret_source source)

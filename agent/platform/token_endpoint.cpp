@@ -176,8 +176,8 @@ policy::result<token_answer> read_token_answer(std::string_view body, policy::in
     for (const auto* token : {&answer.access_token, &answer.refresh_token})
         if (token->view().size() > policy::limits::token_bytes)
             return unexpected_answer("its token has " + std::to_string(token->view().size()) +
-                                     " bytes, more than the " + std::to_string(policy::limits::token_bytes) +
-                                     " that are accepted");
+                                     " bytes; at most " + std::to_string(policy::limits::token_bytes) +
+                                     " are accepted");
     auto claims = read_claims(answer.access_token);
     answer.subject = std::move(claims.subject);
     answer.user = std::move(claims.user);
@@ -262,7 +262,7 @@ io::awaitable<exchange_outcome> token_endpoint::post(std::string what, policy::i
     if (!tokens)
         co_return ended(
             exchange_end::unknown,
-            policy::with_context(what + ": the answer of " + host + " cannot be used", tokens.error()));
+            policy::with_context(what + ": " + host + " sent an invalid response", tokens.error()));
     exchange_outcome granted{.end = exchange_end::granted, .answer = std::move(*tokens)};
     co_return granted;
 }

@@ -122,7 +122,7 @@ json::object pending_json(const pending_login& pending, const json::storage_ptr&
 policy::failure damaged(std::string why)
 {
     return {.code = policy::errc::disk,
-            .context = "the stored tokens are damaged (" + std::move(why) + "): run: exposure-agent login",
+            .context = "the stored tokens are damaged (" + std::move(why) + "). Run: exposure-agent login",
             .kind = policy::retry::never};
 }
 
@@ -189,14 +189,14 @@ policy::result<token_record> read_tokens(std::string_view text)
     const auto object = parse_object(text, &memory);
     if (!object) return damaged(object.error().context);
     const auto* version = object->if_contains("format");
-    if (version == nullptr || !version->is_int64()) return damaged("it has no format");
+    if (version == nullptr || !version->is_int64()) return damaged("the format is missing");
     if (version->get_int64() > format)
         return policy::failure{
             .code = policy::errc::config,
-            .context = "a newer version of this program wrote the stored tokens: use that one",
+            .context = "the stored tokens were written by a newer exposure-agent; install that version",
             .kind = policy::retry::never};
     const auto* tokens = object_of(*object, "tokens");
-    if (tokens == nullptr) return damaged("it has no tokens");
+    if (tokens == nullptr) return damaged("the tokens are missing");
     token_record record;
     record.tokens = pair_in(*tokens);
     record.worked = flag_in(*object, "worked");
@@ -351,7 +351,7 @@ std::vector<policy::forecast_entry> forecast(const token_record& record, duratio
                                .name = {},
                                .action = forecast_action::refresh,
                                .reason = "refresh_due",
-                               .sentence = "the access token is refreshed"});
+                               .sentence = "the access token is due for refresh"});
         if (over) future.session_ends_at.reset();  // the length of the next session is unknown
         future.trouble = login_trouble::none;
         tokens.obtained_at = std::max(at, tokens.obtained_at + refresh_pause);

@@ -378,8 +378,8 @@ io::task<void> executor::collect(const policy::action& a)
         co_return co_await disown(
             a, g.remote_id,
             "user " + g.remote_id +
-                ", which the platform named, has another key and is not ours; it is left "
-                "alone");
+                ", which the platform named, has another key and is not ours; it is not "
+                "changed");
     if (const auto why = quarantine_of(verdict); !why.empty()) {
         policy::user_event quarantined = policy::event::quarantined{g.id, why};
         if (auto saved = co_await record(a, std::move(quarantined)); !saved) co_return saved;

@@ -119,7 +119,7 @@ io::task<void> executor::delete_if_ours(const policy::action& a, policy::generat
     if (!ours) co_return policy::with_context(a.name.text(), ours.error());
     if (*ours) co_return co_await delete_remote(address, g.where.instance_id, id);
     io::log(io::severity::warning, io::events::noted, {a.name.exposure, a.name.user, g.id},
-            a.name.text() + ": user " + id + " carries our marker, but another key; it is left alone");
+            a.name.text() + ": user " + id + " carries our marker, but another key; it is not changed");
     policy::user_event foreign = policy::event::not_ours{g.id, id};
     co_return co_await record(a, std::move(foreign));
 }

@@ -351,7 +351,7 @@ std::string summary(const policy::forecast_result& all)
     text += logins == 0 ? "no login by a person" : policy::count(logins, "login") + " by a person";
     if (expired > 0)
         text += "; " + policy::count(expired, "certificate") + (expired == 1 ? " expires" : " expire") +
-                " unless somebody acts";
+                " unless someone acts";
     return text;
 }
 

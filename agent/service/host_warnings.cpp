@@ -180,7 +180,7 @@ private:
         } else if (S_ISREG(facts.st_mode) && facts.st_size == 0) {
             warn(key, key + ": " + path + " is empty; write the secret into it");
         } else if ((facts.st_mode & (S_IROTH | S_IWOTH)) != 0) {
-            warn(key, key + ": " + path + " can be read by everybody on this host; run: chmod o= " + path);
+            warn(key, key + ": " + path + " is world-readable; run: chmod o= " + path);
         }
     }
 

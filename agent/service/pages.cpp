@@ -287,7 +287,7 @@ void metrics_outlets::open()
         failure_.clear();
     } else if (failure_ != open.error().context) {
         failure_ = open.error().context;
-        io::log(io::severity::error, "metrics: " + failure_ + "; this is tried again every minute");
+        io::log(io::severity::error, "metrics: " + failure_ + "; retried every minute");
     }
 }
 

@@ -130,7 +130,7 @@ BOOST_AUTO_TEST_CASE(from_a_command)
 
     printed("opensesame", 2, "permission\ndenied\x1b[1m");
     const auto failed = failure_of(command());
-    BOOST_TEST(failed.context.find("ended with code 2: permission denied") != std::string::npos);
+    BOOST_TEST(failed.context.find("failed with exit code 2: permission denied") != std::string::npos);
     BOOST_TEST(failed.context.find("opensesame") == std::string::npos);
 
     process.outcomes.push_back(io::process_outcome{.timed_out = true, .out = {}, .err = {}});

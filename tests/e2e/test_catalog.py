@@ -91,7 +91,7 @@ class TemplateTest(CatalogCase):
     def test_an_answer_that_is_no_json(self):
         self.platform.fault(operation="catalog_template", status=200, body="<html>log in</html>")
         done = self.agent.run("catalog", "template", "item-1", *GROUP, expect=1)
-        self.assertIn("is not believed", done.stderr)
+        self.assertIn("sent an invalid response", done.stderr)
 
     def test_without_an_address(self):
         del self.agent.settings["catalog"]
@@ -192,7 +192,7 @@ class RequestTest(CatalogCase):
         self.behave(id_in="nowhere")
         done = self.order("--set", "planName=x", expect=0)
         self.assertEqual(done.stdout, "")
-        self.assertIn("without naming its id", done.stderr)
+        self.assertIn("without returning its id", done.stderr)
 
     def test_json(self):
         answer = json.loads(self.order("--set", "planName=x", "-o", "json", expect=0).stdout)
@@ -225,7 +225,7 @@ class RequestTest(CatalogCase):
                 self.assertEqual(len(self.requests("catalog_submit")), 1)
                 self.assertEqual(len(self.orders()), 1)
                 self.assertEqual(done.stdout, "")
-                self.assertIn("Whether the request was started is not known, and it is not sent again", done.stderr)
+                self.assertIn("The request may have been started; it is not sent again", done.stderr)
                 self.assertIn("item-1", done.stderr)
                 self.assertIn("catalog show", done.stderr)
 
@@ -233,7 +233,7 @@ class RequestTest(CatalogCase):
         self.agent.settings["catalog"]["base_url"] = "https://127.0.0.1:1"
         self.agent.write_config()
         done = self.order("--data", self.data_file({"type": TYPE, "data": {}}), expect=69)
-        self.assertNotIn("not known", done.stderr)
+        self.assertNotIn("may have been started", done.stderr)
 
     def test_an_expired_token_is_one_order(self):
         self.platform.expire_tokens()
@@ -264,7 +264,7 @@ class FollowTest(CatalogCase):
         shown = json.loads(self.agent.run("catalog", "show", identifier, "-o", "json", expect=0).stdout)
         self.assertEqual((shown["id"], shown["finished"]), (identifier, False))
         done = self.agent.run("catalog", "show", identifier, "--wait", "--timeout", "3s", expect=1)
-        self.assertIn("has not ended in time", done.stderr)
+        self.assertIn("did not finish in time", done.stderr)
         self.assertIn(f"catalog show {identifier}", done.stderr)
         self.agent.run("catalog", "show", identifier, "--wait", "--timeout", "soon", expect=64)
 
@@ -331,11 +331,11 @@ class ActionTest(CatalogCase):
     def test_what_is_no_value_does_not_hide_the_others(self):
         facet = lambda kind, value: {"type": kind, "value": {"type": "string", "value": value}}
         shapes = {
-            "null": (None, "is null"),
+            "null": (None, "has no value yet (null)"),
             "list": ({"facets": [facet("fixedValue", ["a"])]}, "not a string, a number or a boolean"),
             "no fixedValue": ({"facets": [facet("defaultValue", "a decoy")]}, "no facet of type fixedValue"),
             "no facets": ({"facets": []}, "no facet of type fixedValue"),
-            "first of two is null": ({"facets": [facet("fixedValue", None), facet("fixedValue", "b")]}, "is null"),
+            "first of two is null": ({"facets": [facet("fixedValue", None), facet("fixedValue", "b")]}, "has no value yet (null)"),
         }
         for name, (value, words) in shapes.items():
             with self.subTest(shape=name):
@@ -348,7 +348,7 @@ class ActionTest(CatalogCase):
         self.behave(elements=None, missing_elements=[ACCESS_KEY])
         done = self.values(ACCESS_KEY, SECRET_KEY, expect=1)
         self.assertEqual(done.stdout, f"{SECRET_KEY}=simulated-secret-key\n")
-        self.assertIn(f"does not show an element {ACCESS_KEY}", done.stderr)
+        self.assertIn(f"element {ACCESS_KEY} not found in the action's form", done.stderr)
 
     def test_an_answer_of_another_kind(self):
         self.behave(raw_update={"elements": []})

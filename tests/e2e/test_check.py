@@ -67,7 +67,7 @@ class CheckTest(unittest.TestCase):
         self.assertRegex(self.check(), r":6:\d+: network\.proxy_auth\.password: .*/secret is empty")
         self.secret.write_text("s3cret")
         self.secret.chmod(0o644)
-        self.assertIn(f"can be read by everybody on this host; run: chmod o= {self.secret}", self.check())
+        self.assertIn(f"is world-readable; run: chmod o= {self.secret}", self.check())
 
     def test_variables_and_credentials(self):
         told = self.check(client_secret="{env: NOT_SET_HERE}")

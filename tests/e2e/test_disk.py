@@ -113,7 +113,7 @@ class DiskTest(unittest.TestCase):
         self.platform.expire_tokens()
         self.refused("rotate", NAME, saying=["No space left on device", "free some space"])
         self.refused("reconcile", saying=["nothing is sent", "No space left on device", "free some space"])
-        self.status_says("nothing can be kept", "No space left on device", "free some space")
+        self.status_says("cannot write to", "No space left on device", "free some space")
         self.in_use()
         filler.unlink()
         self.healed(rotated=False)

@@ -128,7 +128,7 @@ class Findings(unittest.TestCase):
         directory.unlink()
         directory.mkdir()
         os.symlink("/etc", directory / "current")
-        self.assertIn("that the agent did not make", self.checks(agent)["logs/siem: output"]["evidence"])
+        self.assertIn("not created by exposure-agent", self.checks(agent)["logs/siem: output"]["evidence"])
         (directory / "current").unlink()
         os.symlink("/no/such/place", directory / "current")  # damage: it is replaced
         self.checks(agent, expect=0)
@@ -140,7 +140,7 @@ class Findings(unittest.TestCase):
         directory = agent.published("siem").directory
         (directory / "current").unlink()
         os.symlink("/etc", directory / "current")
-        self.assertIn(f"{directory}/current is a symbolic link that the agent did not make", agent.run("status").stdout)
+        self.assertIn(f"{directory}/current is a symbolic link not created by exposure-agent", agent.run("status").stdout)
 
     def test_a_directory_is_no_hook(self):
         agent = self.agent(served=False)

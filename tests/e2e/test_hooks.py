@@ -278,7 +278,7 @@ class SpoolTest(HookCase):
         (spool / "tree" / "below").mkdir(parents=True)
         (spool / os.fsdecode(b"bytes\xff")).write_text("")
         done = self.helper(agent)
-        self.assertIn("thrown away", done.stderr)
+        self.assertIn("discarded", done.stderr)
         self.assertEqual(list(spool.iterdir()), [])
         self.assertEqual(self.runs(), [])
         self.assertEqual(victim.read_text(), "precious")

@@ -387,7 +387,7 @@ class RefreshTest(IdentityCase):
         self.assert_no_loop({"status": 502, "body": page}, (1,), "502 Bad Gateway", 5)
 
     def test_html(self):
-        self.assert_no_loop({"status": 200, "body": "<html>log in</html>"}, (1,), "cannot be used: it is an HTML page", 5)
+        self.assert_no_loop({"status": 200, "body": "<html>log in</html>"}, (1,), "sent an invalid response: it is an HTML page", 5)
 
     def test_it_closes_after_processing(self):
         self.assert_no_loop({"close": "after"}, (69,), "refresh the access token", 5)
@@ -625,7 +625,7 @@ class ExternalTokenTest(IdentityCase):
 
     def test_a_command_that_fails(self):
         commands = {
-            "code 3": (["sh", "-c", "echo the vault is sealed >&2; exit 3"], "ended with code 3.*the vault is sealed"),
+            "code 3": (["sh", "-c", "echo the vault is sealed >&2; exit 3"], "failed with exit code 3.*the vault is sealed"),
             "nothing": (["true"], "empty"),
             "too much": (["sh", "-c", "head -c 1000000 /dev/zero | tr '\\0' x"], "too much"),
             "two lines": (["printf", "a\\nb\\n"], "more than one line"),

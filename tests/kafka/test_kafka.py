@@ -152,7 +152,7 @@ class NewBrokerTest(unittest.TestCase):
             verdict, evidence = probe(*stage.authority.issue("probe-new"), "logs-new", "siem", broker.address,
                                       broker.ca_file, limit_ms=4000)
         self.assertEqual(verdict, "unreachable")
-        self.assertIn("takes the certificate and shows topic logs-new, but group siem has no coordinator yet", evidence)
+        self.assertIn("accepts the certificate and lists topic logs-new, but group siem has no coordinator yet", evidence)
 
 
 class Consumer:
