@@ -189,6 +189,9 @@ Host *
         self.server = None
         self.start()
         self.addCleanup(self.stop)
+        self.ssh("")
+        if "account is locked" in (self.directory / "sshd.log").read_text():
+            self.skipTest(f"sshd refuses {getpass.getuser()}: the account is locked")
 
     def start(self):
         with open(self.directory / "sshd.log", "ab") as log:
