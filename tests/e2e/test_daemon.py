@@ -946,7 +946,7 @@ class PeopleTest(DaemonCase):
         hooked = self.agent(users=[{"name": "one", "consumer_group": "one", "hooks": [{"command": ["/bin/false"]}]}])
         hooked.run("reconcile", expect=1)
         self.start(hooked)
-        self.assertIn("logs/one: hook 1", self.log(hooked))
+        self.assertIn("logs/one: hook failed", self.log(hooked))
         self.assertNotIn("logs/one: logs/one", self.log(hooked))
         agent = self.agent(users=["one"])
         agent.settings["exposures"][0]["base_url"] = "http://127.0.0.1:9/les"
