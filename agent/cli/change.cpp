@@ -257,11 +257,12 @@ int import(const globals& common, const import_options& options)
     if (!key) return report_failure(key.error());
     const auto certificate = read_input(options.certificate);
     if (!certificate) return report_failure(certificate.error());
-    verb::import request{.key = std::move(*key),
-                         .certificate = std::string(certificate->view()),
-                         .remote_id = options.remote_id,
-                         .retire = options.retire};
+    verb::import request;  // g++ 12 warns of the base's string when it is initialized as an aggregate
     request.names = *name;
+    request.key = std::move(*key);
+    request.certificate = certificate->view();
+    request.remote_id = options.remote_id;
+    request.retire = options.retire;
     return perform(common, desired, std::move(request));
 }
 

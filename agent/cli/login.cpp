@@ -64,8 +64,11 @@ int begin(const globals& common, const begun_login& begun)
 {
     auto quiet = common;
     quiet.json = false;
-    return perform(quiet,
-                   verb::login{.begin = true, .verifier = begun.verifier.clone(), .state = begun.state});
+    verb::login request;
+    request.begin = true;
+    request.verifier = begun.verifier.clone();
+    request.state = begun.state;
+    return perform(quiet, std::move(request));
 }
 
 // Gets the redirect from the browser: through the loopback address, from a terminal, or from a pipe.
@@ -90,7 +93,10 @@ int login_with(const globals& common, policy::result<std::string> redirected, bo
     auto read = platform::parse_redirected(*redirected);
     crypto::wipe(*redirected);
     if (!read) return report_failure(read.error());
-    verb::login request{.state = read->state, .code = read->code.clone(), .force = force};
+    verb::login request;
+    request.state = read->state;
+    request.code = read->code.clone();
+    request.force = force;
     if (begun) {
         if (auto same = platform::check_state(*read, begun->state); !same)
             return report_failure(same.error());
@@ -124,7 +130,10 @@ int login(const globals& common, const login_options& options)
     if (!options.refresh_token_file.empty()) {
         auto seed = read_seed(options.refresh_token_file);
         if (!seed) return report_failure(seed.error());
-        return perform(common, verb::login{.refresh_token = std::move(*seed), .force = options.force});
+        verb::login request;
+        request.refresh_token = std::move(*seed);
+        request.force = options.force;
+        return perform(common, std::move(request));
     }
     if (options.code.empty()) return login_in_a_browser(common, desired->identity, options);
     return login_with(common, options.code == "-" ? read_line() : options.code, options.force, nullptr);
