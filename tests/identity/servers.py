@@ -282,6 +282,15 @@ class Keycloak(Server):
         self.home = ours
 
     def start(self):
+        """Once more if it ends by itself: it gives its database five seconds, which a busy machine may not have."""
+        try:
+            self.launch()
+        except Unavailable:
+            if self.process.poll() is None:
+                raise
+            self.launch()
+
+    def launch(self):
         self.port = self.port or free_port()
         self.spawn("/bin/sh", self.home / "bin" / "kc.sh", "start", "--optimized", "--import-realm",
                    "--http-enabled=true", "--http-host=127.0.0.1", f"--http-port={self.port}",
