@@ -30,6 +30,7 @@ TIMING = "agent-tests|e2e-daemon|e2e-disk|e2e-page|e2e-notify|soak"
 CONTAINER = ("chown,dac_override,fowner,fsetid,kill,setgid,setuid,setpcap,net_bind_service,net_raw,sys_chroot,mknod,"
              "audit_write,setfcap")
 USER = 65534
+INSIDE = "EXPOSURE_AGENT_PLACE"  # a place has no further places in it
 
 
 def own_tree(directory, owner):
@@ -96,6 +97,7 @@ def run_place(place, tests):
                    f"python3 -B tests/skipped.py build; exit $status")
         script = f"{own_tree(directory, owner)} && {enter(directory, command)}"
         done = subprocess.run(["unshare", "--mount", "--propagation", "private", "sh", "-ec", script], text=True,
+                              env={**os.environ, INSIDE: place},
                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
     finally:
         for process in busy:
@@ -116,6 +118,9 @@ def main():
     options = parser.parse_args()
     if unknown := set(options.places) - set(PLACES):
         parser.error(f"unknown place '{unknown.pop()}'; known: {', '.join(PLACES)}")
+    if INSIDE in os.environ:
+        print(f"skipped: this is the place {os.environ[INSIDE]} already")
+        return 77
     able = os.geteuid() == 0 and subprocess.run(["unshare", "--mount", "true"], capture_output=True, check=False)
     if not able or able.returncode != 0:
         print("skipped: the places need root and mount namespaces")
