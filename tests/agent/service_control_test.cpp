@@ -118,16 +118,25 @@ BOOST_AUTO_TEST_CASE(a_verb_arrives_as_it_was_asked)
 BOOST_AUTO_TEST_CASE(a_login_arrives_as_it_was_asked)
 {
     control_socket daemon;
-    const auto& begun = daemon.ask(verb::login{.begin = true, .verifier = crypto::secret(), .state = "s"});
+    verb::login beginning;
+    beginning.begin = true;
+    beginning.verifier = crypto::secret();
+    beginning.state = "s";
+    const auto& begun = daemon.ask(std::move(beginning));
     BOOST_TEST(begun.begin);
     BOOST_TEST(begun.verifier.has_value());
     BOOST_TEST(begun.state == "s");
-    const auto& code = daemon.ask(verb::login{.code = crypto::secret("c"), .force = true});
+    verb::login with_code;
+    with_code.code = crypto::secret("c");
+    with_code.force = true;
+    const auto& code = daemon.ask(std::move(with_code));
     BOOST_TEST(!code.verifier.has_value());
     BOOST_TEST(!code.refresh_token.has_value());
     BOOST_TEST(code.code.view() == "c");
     BOOST_TEST(code.force);
-    const auto& seed = daemon.ask(verb::login{.refresh_token = crypto::secret("r")});
+    verb::login with_seed;
+    with_seed.refresh_token = crypto::secret("r");
+    const auto& seed = daemon.ask(std::move(with_seed));
     BOOST_TEST((seed.refresh_token && seed.refresh_token->view() == "r"));
 }
 
