@@ -104,8 +104,12 @@ BOOST_AUTO_TEST_CASE(a_verb_arrives_as_it_was_asked)
     daemon.ask(verb::logout{});
     daemon.ask(verb::notify{});
 
-    verb::import pair{.key = crypto::secret("key"), .certificate = "chain", .remote_id = "7", .retire = true};
+    verb::import pair;
     pair.names = {{"logs", "one"}};
+    pair.key = crypto::secret("key");
+    pair.certificate = "chain";
+    pair.remote_id = "7";
+    pair.retire = true;
     const auto& imported = daemon.ask(std::move(pair));
     BOOST_TEST(imported.key.view() == "key");
     BOOST_TEST(imported.certificate == "chain");
