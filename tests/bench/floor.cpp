@@ -2,7 +2,7 @@
 // synced and renamed into place, for each user. Two threads with one connection each; nothing is remembered,
 // retried or checked.
 //
-//     bench-floor HOST:PORT CA_FILE TOKEN_FILE PATH_OF_USERS COUNT DIRECTORY
+//     bench-floor HOST:PORT CA_FILE TOKEN_FILE PATH_OF_USERS NAME_PREFIX COUNT DIRECTORY
 
 #include "crypto/digest.hpp"
 #include "crypto/key.hpp"
@@ -32,7 +32,7 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 
 struct arguments {
-    std::string host, port, ca_file, token, path, directory;
+    std::string host, port, ca_file, token, path, prefix, directory;
     int count = 0;
 };
 
@@ -113,7 +113,7 @@ void publish(const std::string& home, const std::string& id, std::string_view ke
 void issue(connection& to, const arguments& a, int number)
 {
     const auto key = crypto::private_key::generate(policy::key_type::ecdsa_p256).value();
-    const std::string name = "logs-floor-" + std::to_string(number);
+    const std::string name = a.prefix + std::to_string(number);
     const auto csr = crypto::make_csr(key, name).value();
     const boost::json::object body{{"description", "floor"},
                                    {"contact", {{"email", "floor@example.com"}}},
@@ -140,7 +140,7 @@ std::string read_line(const char* file)
 
 int main(int argc, char** argv)
 {
-    if (argc != 7) return EXIT_FAILURE;
+    if (argc != 8) return EXIT_FAILURE;
     const std::string address = argv[1];
     const auto colon = address.rfind(':');
     const arguments a{.host = address.substr(0, colon),
@@ -148,8 +148,9 @@ int main(int argc, char** argv)
                       .ca_file = argv[2],
                       .token = read_line(argv[3]),
                       .path = argv[4],
-                      .directory = argv[6],
-                      .count = std::atoi(argv[5])};
+                      .prefix = argv[5],
+                      .directory = argv[7],
+                      .count = std::atoi(argv[6])};
     std::vector<std::thread> threads;
     for (int first = 0; first < 2; ++first)
         threads.emplace_back([&a, first] {

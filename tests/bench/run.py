@@ -142,8 +142,8 @@ def floor(count):
         token.write_text(simulator.access_token())
         path = (f"{urllib.parse.urlsplit(simulator.service_url('log')).path}/api/v1/tenants/{harness.TENANT}"
                 f"/instances/{simulator.put_instance()}/users")
-        return timed([harness.built("bench-floor"), f"127.0.0.1:{simulator.port}", simulator.ca_file, token, path,
-                      count, directory])
+        return timed([harness.built("tests/bench-floor"), f"127.0.0.1:{simulator.port}", simulator.ca_file, token, path,
+                      f"logs-{harness.TENANT}-floor-", count, directory])
 
 
 def agent(behaviour, count, key, before=()):
