@@ -118,7 +118,7 @@ std::string with_retry(std::string sentence, const std::optional<policy::instant
 std::string command_of(const std::string& sentence, const std::string& usual)
 {
     constexpr std::string_view program = "exposure-agent ";
-    for (const std::string lead : {"un: ", "`"}) {  // Run: or run:
+    for (const std::string lead : {"Retry now: ", "un: ", "`"}) {  // Run: or run:
         const auto at = sentence.find(lead + std::string(program));
         if (at == std::string::npos) continue;
         const auto from = at + lead.size();

@@ -59,7 +59,7 @@ class PageTest(unittest.TestCase):
         for user in self.agent.status()["users"]:
             self.assertIn(f"<td data-label=\"User\">logs/{user['name']}</td>", text)
             self.assertIn(user["rotate_at"][:10], text)
-        self.assertRegex(text, r"<li>logs/broken: hook .*<br><code>exposure-agent deploy logs/broken</code></li>")
+        self.assertRegex(text, r"<li>logs/broken: hook failed .*<br><code>exposure-agent deploy logs/broken</code></li>")
         for line in self.agent.run("forecast", expect=0).stdout.splitlines():
             if " expire " in line:
                 self.assertIn(f"{line.split()[0]} logs/paused: expire", text)
