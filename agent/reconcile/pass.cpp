@@ -9,6 +9,7 @@
 #include "policy/naming.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace reconcile {
 namespace {
@@ -17,7 +18,6 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t parallel_users = 64;
 constexpr auto first_poll = 100ms;  // IN PROGRESS: first poll after this, then less often
-constexpr int most_hook_waits = 5;
 constexpr auto last_poll = std::chrono::milliseconds(policy::limits::poll_last);
 constexpr auto of_observation = "look";         // what an exposure's failure is remembered of, or its address
 constexpr int rounds_without_observation = 32;  // a plan that never ends is a bug, not a busy loop
@@ -43,6 +43,22 @@ io::log_event event_of(const policy::action& a, const policy::failure& failed)
 bool is_blocked(const policy::user_event& what)
 {
     return std::holds_alternative<policy::event::blocked>(what);
+}
+
+std::array<const std::optional<policy::failure_memory>*, 3> memories_of(const policy::stored_user& user)
+{
+    return {&user.clear_failure, &user.deploy_failure, &user.failure};
+}
+
+// Attempts that failed, without those that only wait: for a grant at the broker, for a rate limit.
+int failures_of(const policy::stored_user& user)
+{
+    int count = 0;
+    for (const auto* memory : memories_of(user))
+        if (*memory && (*memory)->code != policy::errc::throttled &&
+            (*memory)->code != policy::errc::probe_refused)
+            count += (*memory)->count;
+    return count;
 }
 
 }  // namespace
@@ -318,6 +334,7 @@ io::awaitable<void> exposure_pass::remember_failure(const state::hold& held, pol
                 {step.name.exposure, step.name.user, step.generation}, failed.context);
     if (auto saved = co_await state_.record(held, step.name, std::move(happened), options.from); !saved)
         io::log(io::severity::error, saved.error().context);
+    failures_[step.name] = failures_of(state_.user(held, step.name));
 }
 
 // What waits for a person is stored, once, so that `status` can show it without asking anybody; what has come
@@ -376,12 +393,16 @@ std::optional<std::chrono::milliseconds> exposure_pass::next_pass(const pass_out
         if (name.exposure != exposure_ || failed_.contains(name) ||
             (!options.only.empty() && !options.only.contains(name)))
             continue;
-        // hooks that the schedule runs at the same times fail for those who wait, too
-        if (user.deploy_failure && ++hook_waits_[name] > most_hook_waits) {
-            failed_[name] = user.deploy_failure->sentence;
+        // the schedule may attempt the same step first: its failures count for a waiting command, too
+        const int failures = failures_of(user);
+        int& known = failures_.try_emplace(name, failures).first->second;
+        if (failures > known && !policy::short_wait(attempts_[name] += failures - known)) {
+            for (const auto* memory : memories_of(user))
+                if (*memory) failed_[name] = (*memory)->sentence;
             continue;
         }
-        for (const auto* memory : {&user.failure, &user.deploy_failure, &user.clear_failure})
+        known = failures;
+        for (const auto* memory : memories_of(user))
             if (*memory && (*memory)->next_attempt)
                 at_latest(std::max<std::chrono::milliseconds>(*(*memory)->next_attempt - now, first_poll));
     }

@@ -72,7 +72,7 @@ private:
     std::string exposure_;
     step_listener listener_;
     std::map<policy::user_name, int> attempts_;
-    std::map<policy::user_name, int> hook_waits_;
+    std::map<policy::user_name, int> failures_;  // in the records, when this pass last knew of each
     std::map<policy::user_name, std::string> failed_;
     int failed_observations_ = 0;
     bool has_instance_ = false;                 // in this pass, as are these
