@@ -41,7 +41,7 @@ policy::result<crypto::secret> content_of(const desired_credential& c, const pla
     return crypto::secret(std::move(*text));
 }
 
-// True when the file was written: it was missing, or said something else.
+// True when it wrote the file: the file was missing or its content differed.
 policy::result<bool> write_values(const desired_credential& c, const crypto::secret& content)
 {
     const std::filesystem::path path(c.file);
@@ -122,7 +122,7 @@ io::awaitable<policy::result<void>> keep_one(credential_ports& ports, const desi
 {
     policy::result<void> outcome;
     if (fetch_now) outcome = co_await fetch_one(ports, c, record);
-    // What changed is on record before the hooks run: a crash repeats them.
+    // Store the change before the hooks run, so that they run again after a crash.
     if (outcome && record.hooks_pending) outcome = co_await save(ports, c.name, record);
     if (outcome) outcome = co_await run_hooks(ports, c, record);
     co_return outcome;
@@ -185,7 +185,7 @@ io::awaitable<credentials_outcome> keep_credentials(credential_ports ports, poli
             if (!kept && kept.error().code == policy::errc::stopping) co_return outcome;
             note(record, kept, ports.clock.now(), policy::entry_fingerprint(c));
             if (!kept) outcome.failed.emplace(c.name, kept.error());
-            // who asked for all is told of failures by the answer
+            // fetch::all reports failures in its outcome instead
             if (!kept && which == fetch::due && before.last_error != kept.error().context)
                 io::log(io::severity::warning, io::events::credential_failed, {"", c.name},
                         kept.error().context);

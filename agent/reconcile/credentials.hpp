@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-// Values of day-2 actions, kept in files like certificates: fetched on their interval, written in one rename
-// and only when they changed, hooks after a change. A failing fetch keeps the old file.
+// Keeps the values of day-2 actions in files, like certificates: fetches them at their interval, replaces the
+// file in one rename only when they changed, then runs the hooks. A failed fetch keeps the old file.
 
 namespace reconcile {
 
@@ -38,21 +38,21 @@ struct credentials_outcome {
 
 io::awaitable<credentials_outcome> keep_credentials(credential_ports, policy::desired_state, fetch);
 
-// What `plan` says of one credential.
+// What `plan` shows for one credential.
 struct credential_status {
     std::string name;
     std::string reason;  // stable word: absent, changed, failing, due, fresh
     std::string sentence;
-    policy::instant due_at;  // of the daemon's next fetch; `reconcile` fetches always
+    policy::instant due_at;  // the daemon's next fetch; `reconcile` always fetches
 
     bool pending() const { return reason != "fresh"; }
 };
 
-// From the disk alone.
+// Reads only the disk.
 std::vector<credential_status> credential_statuses_of(const policy::desired_state&, const disk::paths&,
                                                       policy::instant now);
 
-// What is known of one credential without asking anybody.
+// The facts about one credential that need no request.
 policy::credential_facts credential_facts_of(const policy::desired_credential&,
                                              const disk::credential_record&);
 

@@ -22,7 +22,7 @@ struct fresh_key {
     std::string csr_pem;
 };
 
-// Blocks for as long as a key takes: for the pool.
+// Blocks while it generates the key: run it on the pool.
 policy::result<fresh_key> make_key(const policy::desired_exposure& exposure, const policy::desired_user& user)
 {
     auto key = crypto::private_key::generate(user.key);
@@ -36,7 +36,7 @@ policy::result<fresh_key> make_key(const policy::desired_exposure& exposure, con
     return fresh_key{.fingerprint = key->fingerprint(), .pem = std::move(*pem), .csr_pem = csr->pem};
 }
 
-// Base64 of the PEM text or of the DER, as the configuration says (platform-api 2.4 leaves it open).
+// Base64 of the PEM text or of the DER, as configured (platform-api 2.4 leaves it open).
 policy::result<std::string> encode_csr(const std::string& pem, policy::csr_encoding encoding)
 {
     if (encoding == policy::csr_encoding::pem) return crypto::base64(pem);
@@ -50,7 +50,7 @@ policy::result<std::string> encode_csr(const std::string& pem, policy::csr_encod
     return crypto::base64(*der);
 }
 
-// True when this answer says that nothing was created. What the list shows is looked at first all the same.
+// True when this answer means that nothing was created. The list is still checked first.
 bool refused_for_certain(policy::errc code)
 {
     using policy::errc;
@@ -59,7 +59,7 @@ bool refused_for_certain(policy::errc code)
            code == errc::client_refused || code == errc::token_source;
 }
 
-// What the answer to a POST, or the lack of one, says of the generation.
+// The event for the answer to a POST, or for the lack of one.
 policy::user_event answer_to(const policy::generation& before,
                              const policy::result<platform::created>& created)
 {
@@ -109,7 +109,7 @@ void warn_about_dates(const policy::user_name& name, const policy::certificate_f
                     policy::format_utc(c.not_after) + " differ: the earlier counts");
 }
 
-// The plan was made before: nothing is remembered of it.
+// The plan predates the decommissioning. errc::stopping: not recorded as a failure.
 policy::failure leaves(const policy::action& a)
 {
     return {.code = policy::errc::stopping,
@@ -121,7 +121,7 @@ policy::failure leaves(const policy::action& a)
 
 }  // namespace
 
-// Nothing is sent whose answer the disk could not keep.
+// Sends nothing to the platform unless the disk has room to store the answer.
 io::task<void> executor::perform(policy::action a)
 {
     using policy::action_kind;
@@ -175,7 +175,7 @@ io::task<void> executor::perform(policy::action a)
     co_return policy::failure{.code = policy::errc::internal, .context = "not an action of the executor"};
 }
 
-// What is only written down: facts that the observation found, and when they were found.
+// Actions that only record a fact that the observation found, and when.
 io::task<void> executor::note(const policy::action& a)
 {
     using policy::action_kind;
@@ -186,7 +186,7 @@ io::task<void> executor::note(const policy::action& a)
     if (a.kind == action_kind::discard) what = policy::event::discarded{a.generation};
     io::log(io::severity::info, io::events::noted, {a.name.exposure, a.name.user, a.generation}, a.sentence);
     auto saved = co_await record(a, std::move(what));
-    // what the platform could not do has its back-off like any other failure
+    // what the platform failed to do backs off like any other failure
     if (saved && a.why == policy::reason::issue_failed)
         co_return policy::failure{.code = policy::errc::unavailable,
                                   .context = a.name.text() + ": " + a.sentence};
@@ -220,7 +220,7 @@ platform::group_choice executor::group_for(const policy::desired_exposure& expos
     return choice;
 }
 
-// The names that the platform has accepted are the first ones to be sent from now on.
+// From now on, the field names that the platform accepted are tried first.
 io::task<void> executor::remember_fields(const policy::desired_exposure& exposure,
                                          policy::group_fields fields)
 {
@@ -229,9 +229,9 @@ io::task<void> executor::remember_fields(const policy::desired_exposure& exposur
     co_return co_await state_.record(held_, exposure, std::move(accepted));
 }
 
-// ---- an exposure
+// ---- exposures
 
-// At most one instance per tenant: the platform is the judge of a second request, a list shows who won.
+// At most one instance per tenant: the platform decides about a second request, and a list shows which won.
 io::task<void> executor::onboard(const policy::action& a)
 {
     const auto exposure = *state_.exposure(a.name.exposure);
@@ -260,8 +260,8 @@ io::task<void> executor::remember_instance(const policy::action& a)
     co_return co_await state_.record(held_, *state_.exposure(a.name.exposure), std::move(found));
 }
 
-// --accept-loss: whoever lived in the vanished instance is lost with it. The users first, so that a kill in
-// between leaves the instance known, and the loss to be accepted again.
+// --accept-loss: the users of the vanished instance are lost with it. Records the users first: if killed in
+// between, the instance is still known and the loss has to be accepted again.
 io::task<void> executor::forget_instance(const policy::action& a)
 {
     std::map<policy::user_name, std::vector<policy::user_event>> lost;
@@ -276,7 +276,7 @@ io::task<void> executor::forget_instance(const policy::action& a)
     co_return co_await state_.record(held_, *state_.exposure(a.name.exposure), std::move(forgotten));
 }
 
-// ---- a generation on its way
+// ---- issuing a generation
 
 io::task<void> executor::issue(const policy::action& a)
 {
@@ -299,8 +299,8 @@ io::task<void> executor::issue(const policy::action& a)
     co_return co_await submit(first);
 }
 
-// Intent on disk, then the POST. Whatever comes back, the same key, CSR and description are sent again or
-// found again.
+// Stores the intent, then sends the POST. Whatever the answer, a retry sends or finds the same key, CSR and
+// description.
 io::task<void> executor::submit(const policy::action& a)
 {
     const auto exposure = *state_.exposure(a.name.exposure);
@@ -338,8 +338,8 @@ io::task<void> executor::adopt(const policy::action& a)
     co_return co_await record(a, std::move(adopted));
 }
 
-// The user that this generation's id names is another one. A failure all the same: what the platform said was
-// wrong, and the next attempt has its back-off.
+// The id stored for this generation belongs to another user. Still a failure: the platform's answer was
+// wrong, and the next attempt has to back off.
 io::task<void> executor::disown(policy::action a, std::string id, std::string why)
 {
     policy::user_event misnamed = policy::event::misnamed{a.generation, id};
@@ -347,7 +347,7 @@ io::task<void> executor::disown(policy::action a, std::string id, std::string wh
     co_return policy::failure{.code = policy::errc::bad_answer, .context = a.name.text() + ": " + why};
 }
 
-// With another key in its certificate, this user is another one, or a wrong certificate was issued for ours.
+// A certificate with another key means another user, or a wrong certificate issued for ours: tells which.
 bool executor::is_another_user(const policy::user_name& name, const policy::generation& g,
                                const policy::remote_user& user) const
 {

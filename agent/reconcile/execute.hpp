@@ -7,22 +7,22 @@
 #include <functional>
 #include <vector>
 
-// Performs what the plan says: one straight-line coroutine an action. It decides nothing: it reports what
-// happened, and the next plan starts from the records that this leaves. Every intent is stored before its
-// effect.
+// Performs the actions of a plan, one straight-line coroutine per action. Decides nothing: it records what
+// happened, and the next plan starts from those records. Every intent is stored before its effect takes
+// place.
 
 namespace reconcile {
 
 class executor {
 public:
-    // In the turn of the exposure that the actions are about.
+    // `held`: the lock of the exposure that the actions belong to.
     executor(state& s, const state::hold& held, policy::origin from = {})
         : state_(s), held_(held), origin_(std::move(from))
     {
     }
 
-    // The action's effect, and its record on stable storage. A failure is not yet remembered. Hooks are for
-    // run_hooks().
+    // Performs the action and records it on stable storage; recording a failure is up to the caller. Hooks go
+    // through run_hooks() instead.
     io::task<void> perform(policy::action);
 
 private:
@@ -30,13 +30,13 @@ private:
     {
         return state_.record(held_, a.name, std::move(what), origin_);
     }
-    // With what belongs to the same transaction.
+    // `with` goes into the same transaction.
     io::task<void> record(const policy::action& a, policy::user_event what, disk::change with)
     {
         return state_.record(held_, a.name, std::move(what), origin_, std::move(with));
     }
 
-    // execute.cpp: an exposure, a generation on its way
+    // execute.cpp: exposures, issuing a generation
     io::task<void> onboard(const policy::action&);
     io::task<void> remember_instance(const policy::action&);
     io::task<void> forget_instance(const policy::action&);
@@ -49,12 +49,12 @@ private:
                          const policy::remote_user&) const;
     io::task<void> collect(const policy::action&);
 
-    // execute_use.cpp: into use
+    // execute_use.cpp: verifying and publishing
     io::task<void> verify(const policy::action&);
     io::task<void> publish(const policy::action&);
     io::task<void> leave_old_directory(const policy::action&, std::string directory);
 
-    // execute_delete.cpp: off the platform
+    // execute_delete.cpp: deleting from the platform
     io::task<void> delete_before_replace(const policy::action&);
     io::task<void> retire(const policy::action&);
     io::task<void> remove(const policy::action&);
@@ -67,8 +67,8 @@ private:
     io::task<void> delete_all_of(const policy::action&, policy::generation);
     io::task<std::vector<policy::remote_user>> shown_beside(platform::exposure_address, policy::generation);
 
-    // The business group to send: the configured one, else what the instance shows, else the tenant's name
-    // and no id; and the names of its members, as far as they are known.
+    // The business group to send: the configured one, else the one that the instance shows, else the tenant's
+    // name without an id; and the names of its JSON members, if known.
     platform::group_choice group_for(const policy::desired_exposure&);
     io::task<void> remember_fields(const policy::desired_exposure&, policy::group_fields);
 
@@ -82,13 +82,13 @@ private:
     policy::origin origin_;
 };
 
-// Told how the hooks of a user ended, in a turn of its exposure.
+// Called with the outcome of a user's hooks, while the exposure's lock is held.
 using hooks_listener = std::function<io::awaitable<void>(const state::hold&, const policy::action&,
                                                          const policy::result<void>& outcome)>;
 
-// Runs the hooks of these users of one exposure, whose turn is given back meanwhile; those of one user that
-// run already are waited for instead. What their end changes is recorded in a turn of its own, on the record
-// as it is then.
+// Runs the hooks of these users of one exposure, and releases its lock meanwhile. If a user's hooks are
+// already running, waits for them instead. Takes the lock again to record each outcome, on the record as it
+// is by then.
 io::awaitable<void> run_hooks(state&, state::hold&, std::vector<policy::action>, policy::origin,
                               hooks_listener ended);
 

@@ -17,8 +17,8 @@ bool is_noted(const policy::generation& g, const std::string& id)
     return std::ranges::find(g.not_ours, id) != g.not_ours.end();
 }
 
-// True when its certificate is for this key. Without one it serves nobody: if its id is in our records it is
-// ours, else it may still get one that tells (errc::unavailable).
+// True when the user's certificate is for this key. A user without a certificate is of no use to anyone: true
+// if our records have its id or it will get none, else errc::unavailable: its certificate may yet tell.
 policy::result<bool> has_key(const platform::user_detail& detail, const policy::generation& g,
                              policy::instant now)
 {
@@ -37,7 +37,7 @@ policy::result<bool> has_key(const platform::user_detail& detail, const policy::
 
 }  // namespace
 
-// The answer of a DELETE is not the truth (the reference does not show it): a read that says 404 is.
+// The answer to a DELETE proves nothing (the reference does not show it): only a read that returns 404 does.
 io::task<void> executor::delete_remote(platform::exposure_address address, std::string instance,
                                        std::string id)
 {
@@ -57,7 +57,7 @@ io::task<void> executor::delete_remote(platform::exposure_address address, std::
                                          " after its deletion; it is deleted again later"};
 }
 
-// The users with this generation's mark that this pass observed.
+// The users with this generation's marker that this pass observed.
 std::vector<policy::remote_user> executor::users_with_key(const policy::user_name& name,
                                                           const policy::generation& g) const
 {
@@ -72,8 +72,8 @@ std::vector<policy::remote_user> executor::users_with_key(const policy::user_nam
     return found;
 }
 
-// The instance's users, the known one among them even where the list lacks it. None when the platform does
-// not have the instance any more.
+// Our users of the instance, including the known one even if the list lacks it. Empty when the platform no
+// longer has the instance.
 io::task<std::vector<policy::remote_user>> executor::shown_beside(platform::exposure_address address,
                                                                   policy::generation g)
 {
@@ -105,8 +105,8 @@ io::task<std::vector<policy::remote_user>> executor::shown_beside(platform::expo
     co_return users;
 }
 
-// Deletes a user that was found by its marker or named by an answer. A marker can be copied, a key cannot:
-// one whose certificate has another key is left alone, and that is remembered.
+// Deletes a user that was found by its marker or named in an answer. A marker can be copied, a key cannot: a
+// user whose certificate has another key is left alone, and that is recorded.
 io::task<void> executor::delete_if_ours(const policy::action& a, policy::generation g, std::string id)
 {
     const auto address = address_of(a.name.exposure, g.where);
@@ -124,8 +124,8 @@ io::task<void> executor::delete_if_ours(const policy::action& a, policy::generat
     co_return co_await record(a, std::move(foreign));
 }
 
-// Every remote user that carries the generation's key, known by id or found by its marker. No id is deleted
-// whose marker has not been seen.
+// Deletes every remote user that carries the generation's key, known by id or found by its marker. Never
+// deletes an id whose marker has not been seen.
 io::task<void> executor::delete_all_of(const policy::action& a, policy::generation g)
 {
     const auto address = address_of(a.name.exposure, g.where);
@@ -150,7 +150,7 @@ io::task<void> executor::delete_all_of(const policy::action& a, policy::generati
     co_return policy::result<void>();
 }
 
-// The list of this pass is enough for a user that it showed, alone: the plan has judged its marker.
+// If this pass listed the user and no other with its key, no new list is needed: the plan checked its marker.
 io::task<void> executor::delete_user_of(const policy::action& a, policy::generation g)
 {
     const auto seen = state_.observed().exposures.find(a.name.exposure);
@@ -161,13 +161,13 @@ io::task<void> executor::delete_user_of(const policy::action& a, policy::generat
         users_with_key(a.name, g), [&](const policy::remote_user& user) { return user.id == g.remote_id; });
     if (!shown || !alone) co_return co_await delete_all_of(a, g);
     auto gone = co_await delete_if_ours(a, g, g.remote_id);
-    // left alone for its other key: a double that appears now may have ours
+    // skipped because it has another key: a duplicate that appears now may have ours
     const auto left = generation(a);
     if (gone && left && is_noted(*left, g.remote_id)) co_return co_await delete_all_of(a, *left);
     co_return gone;
 }
 
-// Its doubles make room too: nobody looks for those of a generation whose user is gone.
+// Deletes its duplicates too: nothing looks for those of a generation whose user is gone.
 io::task<void> executor::delete_before_replace(const policy::action& a)
 {
     const auto found = generation(a);
@@ -180,7 +180,7 @@ io::task<void> executor::delete_before_replace(const policy::action& a)
     co_return co_await record(a, std::move(released));
 }
 
-// First the user, then its record, then its key: a key is kept until its user is certainly gone.
+// First the user, then its record, then its key: the key is kept until the user is known to be gone.
 io::task<void> executor::retire(const policy::action& a)
 {
     const auto found = generation(a);

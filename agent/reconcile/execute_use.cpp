@@ -11,7 +11,7 @@ namespace {
 
 using deploy::verify_verdict;
 
-// Reads the pair. Blocks: for the pool.
+// Reads the pair. Blocks: run it on the pool.
 policy::result<deploy::verify_request> verify_request_of(disk::store& store,
                                                          const policy::desired_exposure& exposure,
                                                          const policy::generation& g, const std::string& user)
@@ -31,7 +31,7 @@ policy::result<deploy::verify_request> verify_request_of(disk::store& store,
                                   .certificate_pem = std::move(*certificate)};
 }
 
-// What the broker says of the pair in use, and what becomes of it: always that it stays.
+// What the broker says about the pair in use, for the end of the message; the pair always stays in use.
 std::string of_pair_in_use(const policy::generation* current,
                            const policy::result<deploy::verify_answer>& in_use)
 {
@@ -42,8 +42,8 @@ std::string of_pair_in_use(const policy::generation* current,
     return "; nor does it accept the certificate in use, which stays (" + in_use->evidence + ")";
 }
 
-// What to look at when the broker does not grant the topic: the instance is the topic, so their names are
-// likely the same.
+// The hint for a topic that the broker does not grant: the platform's instance is the topic, so the two names
+// are probably the same.
 std::string check_topic(const policy::desired_exposure& exposure, const policy::observed_state& observed)
 {
     const auto seen = observed.exposures.find(exposure.name);
@@ -55,7 +55,7 @@ std::string check_topic(const policy::desired_exposure& exposure, const policy::
     return text;
 }
 
-// A refusal may only mean that access is still being granted: after the patience it needs a person.
+// A refusal may mean that access is still being granted; after limits::probe_patience a person has to act.
 policy::failure not_verified(const policy::user_name& name, const std::string& common_name,
                              const deploy::verify_answer& answer, const std::string& in_use,
                              const std::string& topic, bool interactive)
@@ -91,7 +91,7 @@ policy::failure with_way_back(policy::failure failed, const policy::stored_user&
 
 // ---- verify
 
-// Tells "this pair is refused" from "the broker is down" by trying the pair in use as well.
+// Also tries the pair in use, to tell "this pair is refused" from "the broker is down".
 io::task<void> executor::verify(const policy::action& a)
 {
     const auto exposure = *state_.exposure(a.name.exposure);
@@ -131,7 +131,7 @@ io::task<void> executor::verify(const policy::action& a)
 
 // ---- publish and deploy
 
-// Complete on disk before one rename puts it in use; repairs go the same way.
+// Everything is complete on disk before one rename puts it in use; repairs do the same.
 io::task<void> executor::publish(const policy::action& a)
 {
     const auto exposure = *state_.exposure(a.name.exposure);
@@ -184,7 +184,7 @@ io::task<void> executor::publish(const policy::action& a)
     co_return co_await leave_old_directory(a, want.output.directory);
 }
 
-// The record names the old directory until nothing of ours is left there.
+// The record keeps the old directory until none of our files are left there.
 io::task<void> executor::leave_old_directory(const policy::action& a, std::string directory)
 {
     const auto user = state_.user(held_, a.name);
@@ -209,12 +209,12 @@ constexpr std::size_t parallel_hooks = 64;
 
 struct hook_job {
     policy::action step;
-    std::optional<state::running_hooks> running;  // none: others run them
+    std::optional<state::running_hooks> running;  // none: already running elsewhere
     deploy::hook_run run;
     std::optional<policy::instant> published_at;
 };
 
-// What the step is about: none when another certificate is in use.
+// The generation that the step is about; null when another certificate is in use.
 const policy::generation* in_use(const state& s, const policy::action& step)
 {
     const auto user = s.stored().users.find(step.name);
@@ -222,7 +222,7 @@ const policy::generation* in_use(const state& s, const policy::action& step)
     return user->second.find(step.generation);
 }
 
-// None: the file does not want them any more.
+// nullopt when the hooks no longer apply: user not configured, or another certificate in use.
 std::optional<hook_job> job_of(state& s, const state::hold& held, policy::action step)
 {
     const auto* exposure = s.exposure(step.name.exposure);
@@ -250,7 +250,7 @@ policy::failure superseded(const policy::user_name& name)
             .kind = policy::retry::later};
 }
 
-// What came into use meanwhile has hooks of its own to wait for.
+// A certificate that came into use meanwhile has hooks of its own: this outcome does not count for it.
 io::task<void> record_end(state& s, const state::hold& held, const hook_job& job, policy::result<void> ran,
                           policy::origin from)
 {
@@ -276,7 +276,7 @@ io::awaitable<void> run_job(state& s, hook_job& job, policy::origin from, const 
     const auto held = co_await s.take(job.step.name.exposure);
     const auto outcome = co_await record_end(s, held, job, std::move(ran), std::move(from));
     co_await ended(held, job.step, outcome);
-    job.running.reset();  // in the turn: whoever takes it next knows of their end
+    job.running.reset();  // before the lock is released: its next holder sees that they ended
 }
 
 }  // namespace

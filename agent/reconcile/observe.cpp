@@ -33,15 +33,15 @@ io::awaitable<single_reads> read_each(platform::exposure_api& api, platform::exp
     co_return reads;
 }
 
-// The platform answers, and only this read is refused: the list may know more.
+// The platform answers and refuses only this read: the list may show more.
 bool is_refusal(const policy::failure& failed)
 {
     using policy::errc;
     return failed.code == errc::not_found || failed.code == errc::refused || failed.code == errc::bad_answer;
 }
 
-// By id alone. Nothing: something is missing or refused, and the list is asked; `missing` are the users that
-// were answered with 404.
+// Observes by id only. nullopt when something is missing or refused: the caller then reads the list.
+// `missing` gets the users that were answered with 404.
 io::awaitable<std::optional<policy::observed_exposure>> observe_by_id(platform::exposure_api& api,
                                                                       platform::exposure_address address,
                                                                       policy::inquiry asked,
@@ -59,7 +59,7 @@ io::awaitable<std::optional<policy::observed_exposure>> observe_by_id(platform::
     if (instance->status != policy::remote_status::ready) co_return seen;
     auto reads = co_await read_each(api, address, asked.instance, std::move(asked.ids));
     missing = std::move(reads.missing);
-    // one user that cannot be read holds up no other
+    // one user that cannot be read must not hold up the others
     const bool others_answer =
         !reads.found.empty() && reads.error && reads.error->code == policy::errc::unavailable;
     if (!missing.empty() || others_answer || (reads.error && is_refusal(*reads.error)))
@@ -127,10 +127,10 @@ io::awaitable<policy::observed_exposure> observe(platform::exposure_api& api,
         (lacks ? seen.confirmed_missing : seen.inconsistent).insert(id);
     }
 
-    // the list is not the last word: each id that it lacks is asked for by itself
+    // the list may be incomplete: read each id that it lacks by itself
     std::vector<std::string> rest(unlisted.begin(), unlisted.end());
     auto reads = co_await read_each(api, address, instance.id, std::move(rest));
-    if (seen.cut_off) {  // a part of a list says nothing: then 404 counts when it was said twice
+    if (seen.cut_off) {  // a truncated list proves nothing: then a 404 counts only when repeated
         const auto doubtful = std::ranges::partition(reads.missing, [&](const std::string& id) {
             return std::ranges::find(missing, id) != missing.end();
         });

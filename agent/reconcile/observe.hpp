@@ -8,14 +8,14 @@ namespace reconcile {
 platform::exposure_address address_of(const policy::desired_exposure&);
 platform::exposure_address address_of(const std::string& exposure, const policy::place&);
 
-// Observes one exposure: its instance and the users that the inquiry names, each by its id. Where it asks for
-// the list, or something is missing by id: the instances, the list, and a single read of every id that the
-// list lacks. A failure is part of what was seen. Of the users in the list, those of this owner and those
-// asked for are kept.
+// Observes one exposure: its instance, and the users that the inquiry names, each by id. If the inquiry wants
+// the list, or something is missing by id: lists the instances and users, then reads each id that the list
+// lacks. A failure is part of the result. Of the listed users, keeps those of this owner and those that the
+// inquiry names.
 io::awaitable<policy::observed_exposure> observe(platform::exposure_api&, policy::desired_exposure,
                                                  policy::inquiry, std::string owner, policy::instant now);
 
-// What the Date headers of the exposure's platform said, and of those where its users still live.
+// Stores the clock difference (Date headers) of the exposure's platform, and of those its users are still on.
 void note_clocks(state&, const std::string& exposure);
 
 }  // namespace reconcile

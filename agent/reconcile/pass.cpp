@@ -19,8 +19,8 @@ using namespace std::chrono_literals;
 constexpr std::size_t parallel_users = 64;
 constexpr auto first_poll = 100ms;  // IN PROGRESS: first poll after this, then less often
 constexpr auto last_poll = std::chrono::milliseconds(policy::limits::poll_last);
-constexpr auto of_observation = "look";         // what an exposure's failure is remembered of, or its address
-constexpr int rounds_without_observation = 32;  // a plan that never ends is a bug, not a busy loop
+constexpr auto of_observation = "look";         // failure->wanted of a failed observation, else the base_url
+constexpr int rounds_without_observation = 32;  // a plan that never ends is a bug: do not loop forever
 
 bool is_of_platform(policy::errc code)
 {
@@ -50,7 +50,7 @@ std::array<const std::optional<policy::failure_memory>*, 3> memories_of(const po
     return {&user.clear_failure, &user.deploy_failure, &user.failure};
 }
 
-// Attempts that failed, without those that only wait: for a grant at the broker, for a rate limit.
+// Counts failed attempts, except those that only wait: for a grant at the broker or for a rate limit.
 int failures_of(const policy::stored_user& user)
 {
     int count = 0;
@@ -66,7 +66,7 @@ int failures_of(const policy::stored_user& user)
 policy::user_event failure_of(state& s, const policy::action& step, const policy::failure& failed)
 {
     const auto* exposure = s.exposure(step.name.exposure);
-    // as the plan sees it: a host that leaves wants nobody
+    // as in the plan: a host being decommissioned wants no users
     const auto* want = s.stored().leaving ? nullptr : s.wanted(step.name);
     return policy::event::failed{
         .of = policy::attempt_of(step.kind),
@@ -74,7 +74,7 @@ policy::user_event failure_of(state& s, const policy::action& step, const policy
         .wanted = exposure && want ? policy::entry_fingerprint(*exposure, *want) : ""};
 }
 
-// The pass knows its turn while it runs, and no longer.
+// Sets held_ for the duration of a pass.
 class exposure_pass::turn_of_pass {
 public:
     turn_of_pass(state::hold*& known, state::hold& held) : known_(known) { known_ = &held; }
@@ -126,12 +126,12 @@ io::awaitable<pass_outcome> exposure_pass::run(state::hold& held, pass_options o
 policy::plan_result exposure_pass::plan(const pass_options& options) const
 {
     auto how = options.plan;
-    how.pace_of = exposure_;  // others have their own passes
+    how.pace_of = exposure_;  // other exposures have their own passes
     return policy::plan(*state_.desired_for(exposure_), state_.observed(), state_.stored(),
                         state_.outside().clock.now(), how);
 }
 
-// A user that left the file keeps what its last entry said.
+// A user removed from the configuration keeps the settings of its last entry.
 io::awaitable<void> exposure_pass::follow_entries()
 {
     const auto* exposure = state_.exposure(exposure_);
@@ -203,7 +203,7 @@ io::awaitable<void> exposure_pass::remember_exposure(policy::failure failed, std
     const auto& exposure = *state_.exposure(exposure_);
     const auto& kept = state_.exposure_record(*held_, exposure).failure;
     const bool news = !kept || kept->sentence != failed.context;
-    // That a person has to log in is said once for all exposures, by whoever watches the login.
+    // The login watch reports once, for all exposures, that a person has to log in.
     if (news && !options.interactive && failed.code != policy::errc::login_required)
         io::log(io::severity::warning, io::events::request_failed, {exposure_}, failed.context);
     policy::exposure_event happened = policy::event::exposure_failed{failed, what};
@@ -211,8 +211,8 @@ io::awaitable<void> exposure_pass::remember_exposure(policy::failure failed, std
         io::log(io::severity::error, saved.error().context);
 }
 
-// So that the next pass, of whichever process, need not list again. Last in the pass: what the list showed
-// has been acted on.
+// Saves the next pass, in any process, from listing again. Called last in the pass: what the list showed has
+// been acted on.
 io::awaitable<void> exposure_pass::remember_list()
 {
     if (!listed_at_ || !state_.exposure(exposure_)) co_return;
@@ -223,9 +223,9 @@ io::awaitable<void> exposure_pass::remember_list()
         io::log(io::severity::error, saved.error().context);
 }
 
-// One answered GET ends no back-off: a whole pass without a failure of the platform does; until then its
-// count stays, and the steps that failed have their own times. A successful observation says nothing about an
-// instance that could not be made: only finding one does.
+// One successful GET does not end the back-off, a whole pass without a platform failure does. Until then the
+// failure count stays, and failed steps keep their own retry times. A successful observation does not clear
+// a failed onboarding: only finding the instance does.
 io::awaitable<void> exposure_pass::forget_failure()
 {
     const auto record = state_.stored().exposures.find(exposure_);
@@ -260,8 +260,8 @@ std::vector<policy::action> exposure_pass::mine(std::vector<policy::action> acti
     return actions;
 }
 
-// Exposure-wide steps first; then users side by side, each user's own steps one after the other. Hooks come
-// when nothing else is left to do.
+// Exposure-wide steps first, then users in parallel, each user's own steps in order. Hooks run when nothing
+// else is left to do.
 io::awaitable<void> exposure_pass::perform_all(std::vector<policy::action> actions, pass_options options)
 {
     const auto hooks = std::ranges::stable_partition(
@@ -314,7 +314,7 @@ io::awaitable<void> exposure_pass::remember_failure(const state::hold& held, pol
     if (failed.code == policy::errc::stopping) co_return;
     platform_failed_ = platform_failed_ || is_of_platform(failed.code);
     if (step.name.user.empty()) {
-        // as policy::plan asks for it, before it onboards again
+        // policy::plan compares this address before it onboards again
         const auto where = state_.exposure_record(held, *state_.exposure(exposure_)).where.base_url;
         co_await remember_exposure(std::move(failed), where, options);
         co_return;
@@ -337,8 +337,8 @@ io::awaitable<void> exposure_pass::remember_failure(const state::hold& held, pol
     failures_[step.name] = failures_of(state_.user(held, step.name));
 }
 
-// What waits for a person is stored, once, so that `status` can show it without asking anybody; what has come
-// to a good end is no failure any more.
+// Stores, once, what is blocked until a person acts, so that `status` can show it without a request; clears
+// the failures of what has since succeeded.
 io::awaitable<void> exposure_pass::keep_conclusions(policy::decision view)
 {
     const auto known = state_.stored().users.find(view.name);
@@ -393,7 +393,7 @@ std::optional<std::chrono::milliseconds> exposure_pass::next_pass(const pass_out
         if (name.exposure != exposure_ || failed_.contains(name) ||
             (!options.only.empty() && !options.only.contains(name)))
             continue;
-        // the schedule may attempt the same step first: its failures count for a waiting command, too
+        // the schedule may attempt the same step first: its failures count for a waiting command too
         const int failures = failures_of(user);
         int& known = failures_.try_emplace(name, failures).first->second;
         if (failures > known && !policy::short_wait(attempts_[name] += failures - known)) {

@@ -18,33 +18,33 @@ namespace reconcile {
 struct pass_options {
     policy::plan_options plan;
     std::set<policy::user_name> only;  // empty: every user
-    bool scheduled = false;            // one of the service's own, which repeat
-    bool interactive = false;          // a person waits: failed steps are tried again soon, a few times
+    bool scheduled = false;            // started by the service's schedule, which repeats it
+    bool interactive = false;          // a person waits: failed steps are retried soon, a few times
     policy::origin from;               // for the history
 };
 
-// What one pass left: whether to observe again, and when.
+// The outcome of one pass: whether to observe again, and when.
 struct pass_outcome {
     policy::plan_result plan;                       // the last one, with nothing left to do now
-    std::optional<policy::failure> observe_failed;  // the exposure could not be looked at
-    std::optional<std::chrono::milliseconds> soon;  // something is on its way: observe again then
+    std::optional<policy::failure> observe_failed;  // the exposure could not be observed
+    std::optional<std::chrono::milliseconds> soon;  // something is in progress: observe again after this
     bool acted = false;
 };
 
-// Told of every step as it begins and ends, for progress bars and metrics.
+// Called when a step begins (outcome: null) and when it ends, for progress bars and metrics.
 using step_listener = std::function<void(const policy::action&, const policy::result<void>* outcome)>;
 
-// What is remembered of a step that failed, in a pass as after a verb.
+// The event that records a failed step, of a pass or of a command.
 policy::user_event failure_of(state&, const policy::action&, const policy::failure&);
 
 class exposure_pass {
 public:
     exposure_pass(state& s, std::string exposure, step_listener listener = {});
 
-    // In the exposure's turn, which is given back while hooks run.
+    // Needs the exposure's lock; releases it while hooks run.
     io::awaitable<pass_outcome> run(state::hold&, pass_options);
 
-    // Users whose steps failed for good in this run of a person's, with the last sentence.
+    // Users whose steps failed for good in this interactive run, with the last error.
     const std::map<policy::user_name, std::string>& failed() const { return failed_; }
 
 private:
@@ -72,12 +72,12 @@ private:
     std::string exposure_;
     step_listener listener_;
     std::map<policy::user_name, int> attempts_;
-    std::map<policy::user_name, int> failures_;  // in the records, when this pass last knew of each
+    std::map<policy::user_name, int> failures_;  // in the records, when this pass last counted them
     std::map<policy::user_name, std::string> failed_;
     int failed_observations_ = 0;
-    bool has_instance_ = false;                 // in this pass, as are these
-    bool platform_failed_ = false;              // a step met a platform that could not serve it
-    std::optional<policy::instant> listed_at_;  // in this pass, and worth remembering
+    bool has_instance_ = false;                 // of this pass, like the next two
+    bool platform_failed_ = false;              // a step failed because of the platform
+    std::optional<policy::instant> listed_at_;  // when the users were listed, if that is to be stored
     std::chrono::milliseconds poll_{0};
 };
 

@@ -14,7 +14,7 @@
 
 namespace reconcile {
 
-// ---- what it came to
+// ---- outcome
 
 bool report::converged() const
 {
@@ -43,7 +43,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t parallel_exposures = 64;
 
-// A person asks: what waits for its time is tried now.
+// A person asked: retry now what is backing off.
 io::awaitable<void> forget_backoffs(state& s, const state::hold& held, std::set<policy::user_name> only)
 {
     const auto& exposure = held.exposure();
@@ -101,7 +101,7 @@ std::string did_you_mean(const state& s, const policy::user_name& name)
     return meant.empty() ? "" : "; did you mean " + meant + "?";
 }
 
-// A person who waits is told what for.
+// Tells a person who waits what the run is waiting for.
 class wait_reporter {
 public:
     wait_reporter(std::string exposure, std::chrono::steady_clock::time_point start)
@@ -144,8 +144,8 @@ void tell(report& into, state& s, const std::string& exposure, const pass_outcom
             into.users.push_back(judge(all, view, failed));
 }
 
-// Passes over one exposure until there is nothing to wait for, or time is over. Others have their turn
-// between two of them.
+// Runs passes over one exposure until there is nothing to wait for or the time is up. Releases the exposure's
+// lock between passes.
 io::awaitable<void> run_exposure(state& s, std::string exposure, pass_options options,
                                  std::chrono::steady_clock::time_point deadline, turn_begins begin,
                                  step_listener listener, report& into)
@@ -245,7 +245,7 @@ io::awaitable<void> observe_everywhere(state& s, preview& into)
     into.reach.exposures = into.unreached;
 }
 
-// In memory alone: nothing changes on the disk.
+// Only in memory: nothing changes on disk.
 io::awaitable<void> assume_observations(state& s)
 {
     const auto now = s.outside().clock.now();
@@ -257,8 +257,8 @@ io::awaitable<void> assume_observations(state& s)
     }
 }
 
-// Steps that are bookkeeping for one exposure stand in the way of what comes next: the plan is made as if
-// they were done.
+// Later steps depend on remember_instance, which is only bookkeeping: the plan is made as if it had been
+// done.
 io::awaitable<bool> assume_known_instances(state& s, const policy::plan_result& plan)
 {
     bool assumed = false;
@@ -279,7 +279,7 @@ void add_change(preview& p, const policy::action& a)
     p.changes.push_back({.name = a.name, .why = a.why, .sentence = a.sentence, .next = word});
 }
 
-// The instance has to be made first: the users that wait for it will be made right after.
+// Users that wait for an instance are created right after it: show them as well.
 void add_after_onboarding(preview& p, const state& s)
 {
     const auto onboarding = p.changes;

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-// `reconcile`: every exposure side by side, pass after pass, until everything is converged or has failed; and
+// `reconcile`: all exposures in parallel, pass after pass, until everything has converged or failed; and
 // `plan`: what that would do.
 
 namespace reconcile {
@@ -22,30 +22,30 @@ namespace reconcile {
 struct user_report {
     policy::user_name name;
     bool converged = false;
-    std::string sentence;   // of what it waits for, or what failed
-    bool removing = false;  // the file does not name it any more
+    std::string sentence;   // what it waits for, or what failed
+    bool removing = false;  // no longer in the configuration
 
     bool operator==(const user_report&) const = default;
 };
 
-// What a reconciliation came to, for people, exit codes and metrics.
+// The outcome of a reconciliation, for people, exit codes and metrics.
 struct report {
     std::vector<user_report> users;
-    std::map<std::string, policy::failure> exposures;    // that could not be looked at
+    std::map<std::string, policy::failure> exposures;    // that could not be observed
     std::map<std::string, std::string> incidents;        // exposures that wait for a person
     std::map<std::string, policy::failure> credentials;  // that failed
-    std::size_t reached = 0;                             // exposures and credentials that were answered
+    std::size_t reached = 0;                             // exposures and credentials that answered
 
     bool converged() const;
 };
 
-// The contract's exit code: 69 says that nothing was reached, 1 that others were served.
+// The contract's exit code: 69 if nothing was reached, 1 if others were.
 int exit_code(const report&) noexcept;
 
-// What is done first in the first turn of each exposure; a failure ends its run there.
+// Called first when an exposure's lock is taken for the first time; a failure ends the run of that exposure.
 using turn_begins = std::function<io::task<void>(const state::hold&)>;
 
-// What it waits for is said after this time, and again every so often.
+// When a waiting run first reports what it waits for, and how often it repeats that.
 inline constexpr std::chrono::seconds first_wait_report{10};
 inline constexpr std::chrono::seconds wait_report_every{60};
 
@@ -57,31 +57,31 @@ struct run_options {
     turn_begins begin = {};
 };
 
-// Waits for IN PROGRESS, for hooks and short retries; not for a retire_after still to come. Skips back-offs.
+// Waits for IN PROGRESS, hooks and short retries, not for a retire_after still to come. Ignores back-offs.
 io::awaitable<report> run(state&, run_options, step_listener = {});
 
-// Names that the file or the private store know; errc::usage for one that neither does.
+// errc::usage for a name that neither the configuration nor the private store knows.
 policy::result<void> check_names(const state&, const std::set<policy::user_name>&);
 
-// Every exposure of the file, and those that only the private store still knows users of.
+// Every exposure in the configuration, and those of users that only the private store still knows.
 std::set<std::string> all_exposures(const state&);
 
-// Of these users; empty: all of them.
+// The exposures of these users; if empty, all of them.
 std::set<std::string> exposures_of(const state&, const std::set<policy::user_name>&);
 
 // What `reconcile` would do and why.
 struct preview {
-    std::vector<policy::decision> changes;  // one a user and step, exposures first
+    std::vector<policy::decision> changes;  // one per user and step, exposures first
     std::vector<policy::decision> blocked;  // would be done, but waits for a person
-    std::vector<policy::decision> later;    // decided already, and waiting for its time
+    std::vector<policy::decision> later;    // already decided, but not due yet
     std::vector<policy::unmanaged_user> unmanaged;
     std::map<std::string, policy::failure> unreached;
-    report reach;  // for the exit code: only what could not be looked at
+    report reach;  // for the exit code: only what could not be observed
     policy::plan_result plan;
 };
 
-// Observes every exposure and plans: with ignore_backoff, as a person's `reconcile` would. Changes nothing
-// anywhere.
+// Observes every exposure and plans; with ignore_backoff, as a `reconcile` run by a person would. Changes
+// nothing, neither on disk nor on the platform.
 io::awaitable<preview> preview_of(state&, policy::plan_options);
 
 }  // namespace reconcile

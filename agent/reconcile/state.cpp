@@ -30,7 +30,7 @@ const policy::desired_user* find(const policy::desired_exposure& exposure, const
     return found == exposure.users.end() ? nullptr : &*found;
 }
 
-// Compares the published files with the record and the file's wishes. Blocks: for the pool.
+// Compares the published files with the record and the configuration. Blocks: run it on the pool.
 void compare_output(disk::publisher& publisher, const policy::user_index& all, policy::stored_user& user)
 {
     const auto* exposure = all.of(user.name.exposure).wanted;
@@ -43,7 +43,7 @@ void compare_output(disk::publisher& publisher, const policy::user_index& all, p
         user.output = policy::output_condition::changed;
 }
 
-// A bug, and one that the compiler cannot see: the turn of another exposure.
+// Holding the lock of another exposure is a bug that the compiler cannot detect.
 void must_hold(const state::hold& held, const std::string& exposure)
 {
     if (held.exposure() != exposure)
@@ -176,7 +176,7 @@ policy::stored_exposure& state::exposure_record(const hold& held, const policy::
     record.name = e.name;
     if (!record.unreadable.empty()) return record;
     policy::place here{.base_url = e.base_url, .variant = e.variant, .tenant = e.tenant};
-    // an instance is known at its own address and tenant alone
+    // an instance id is valid only at its own address and tenant
     here.instance_id = record.where.instance_id;
     if (record.where == here) return record;
     here.instance_id.clear();

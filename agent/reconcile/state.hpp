@@ -22,7 +22,7 @@
 
 namespace reconcile {
 
-// Everything outside that a reconciliation touches. The tests script all of it.
+// Everything external that a reconciliation uses. Tests replace all of it.
 struct ports {
     io::clock& clock;
     platform::exposure_api& api;
@@ -30,11 +30,11 @@ struct ports {
     disk::publisher& publisher;
     deploy::hooks& hooks;
     deploy::broker_verifier& verifier;
-    boost::asio::any_io_executor pool;  // for what blocks: keys, files
+    boost::asio::any_io_executor pool;  // for blocking work: keys, files
 };
 
-// The state in memory: what the file wants, what the platform had when last observed, what the disk
-// holds. Records change in memory and on disk together, by events alone; one thread, so no locks.
+// The state in memory: the configuration, what the platform had when last observed, and what is on disk.
+// Records change in memory and on disk together, only through events. Single-threaded, so no mutexes.
 
 class state {
 public:
@@ -46,12 +46,12 @@ public:
     // Reads the private store.
     io::task<void> load();
 
-    // Looks at the published directories of one exposure (empty: of all).
+    // Inspects the published directories of one exposure (empty: of all).
     io::awaitable<void> inspect_outputs(std::string exposure);
 
-    // The turn of one exposure: no pass and no verb of others meanwhile, and the configuration as it was when
-    // the turn came, whatever replaces that. What changes records of the exposure takes it as an argument.
-    // Who has one waits for no other, and does not sleep.
+    // The lock of one exposure: excludes other passes and commands on it, and pins the configuration in force
+    // when the lock was taken. Functions that change the exposure's records take it as an argument. Its
+    // holder must not take another exposure's lock, and must not sleep.
     class hold {
     public:
         hold(hold&& other) noexcept
@@ -65,8 +65,8 @@ public:
 
         const std::string& exposure() const { return exposure_; }
 
-        // Gives the turn back until the work has ended, and takes it again: whatever was read before may have
-        // changed.
+        // Releases the lock while `work` runs, then takes it again: anything read before may have changed
+        // by then.
         io::awaitable<void> without(io::awaitable<void> work);
 
     private:
@@ -81,12 +81,12 @@ public:
 
         state* state_;
         std::string exposure_;
-        std::optional<io::async_lock::holder> turn_;  // none: given back for the moment
+        std::optional<io::async_lock::holder> turn_;  // none: released for the moment
     };
     [[nodiscard]] io::awaitable<hold> take(std::string exposure);
 
-    // Hooks run without the turn, so that others are served meanwhile; those of one user run once at a time.
-    // They begin in the turn; none: they run already.
+    // Hooks run without the lock, so that they block no one else; each user's hooks run only once at a time.
+    // begin_hooks() needs the lock; nullopt if they are already running.
     class running_hooks {
     public:
         running_hooks(running_hooks&& other) noexcept
@@ -105,7 +105,7 @@ public:
     };
     [[nodiscard]] std::optional<running_hooks> begin_hooks(const hold&, const policy::user_name&);
     bool runs_hooks(const policy::user_name& name) const { return running_hooks_.contains(name); }
-    // Until those that run have ended. Not in the turn: their outcome is recorded in it.
+    // Waits until the user's running hooks have ended. Do not hold the lock: recording the outcome needs it.
     io::awaitable<void> hooks_end(policy::user_name);
 
     void replace_desired(std::shared_ptr<const policy::desired_state> desired)
@@ -123,13 +123,13 @@ public:
     const policy::desired_exposure* exposure(const std::string& name) const;
     const policy::desired_user* wanted(const policy::user_name&) const;
 
-    // The user's record, made when there is none yet.
+    // The user's record, created if there is none yet.
     policy::stored_user& user(const hold&, const policy::user_name&);
     policy::stored_exposure& exposure_record(const hold&, const policy::desired_exposure&);
 
-    // Applies what happened to the user's record, and stores it with its history in one transaction: on
-    // stable storage when it returns. What counts only once it is stored is taken back if the disk refuses
-    // it, and so is what came with a key or a certificate.
+    // Applies the events to the user's record and stores it with its history in one transaction: on stable
+    // storage when it returns. If the disk fails, events that count only once stored are undone in memory,
+    // and so are those that came with a key or a certificate.
     io::task<void> record(const hold&, const policy::user_name&, std::vector<policy::user_event>,
                           const policy::origin& = policy::by_schedule);
     io::task<void> record(const hold&, const policy::user_name&, policy::user_event,
@@ -138,10 +138,10 @@ public:
                           disk::change with);
     io::task<void> record(const hold&, policy::desired_exposure, policy::exposure_event);
 
-    // This host leaves, or (none) stays. On stable storage when it returns.
+    // Records that this host is being decommissioned (nullopt: no longer). On stable storage when it returns.
     io::task<void> leave(std::optional<policy::decommission>);
 
-    // Forgets the user: its record on the disk is erased already.
+    // Drops the user from memory; its record on disk is already erased.
     void forget(const hold&, const policy::user_name&);
 
 private:
