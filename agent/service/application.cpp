@@ -37,14 +37,14 @@ namespace {
 
 constexpr const char* units_runtime_directory = "/run/exposure-agent";
 
-// The unit's runtime directory, for one-shots beside the unit as well (systemd.exec(5), RuntimeDirectory=).
+// The service's RuntimeDirectory= (systemd.exec(5)); one-shot commands outside the unit use the same one.
 std::filesystem::path runtime_directory()
 {
     const auto given = io::environment("RUNTIME_DIRECTORY").value_or("");
     return given.empty() ? units_runtime_directory : given.substr(0, given.find(':'));
 }
 
-// The token record's text on disk: the platform room does not know the disk.
+// Keeps the token record's text on disk, because agent/platform does not depend on agent/disk.
 class tokens_on_disk final : public platform::token_store {
 public:
     explicit tokens_on_disk(disk::state_database& kept) : kept_in_(kept) {}
@@ -64,13 +64,13 @@ private:
     disk::state_database& kept_in_;
 };
 
-// At least four, whatever the cores: they wait for fsync, which a file system does for several at once.
+// At least four, whatever the number of cores: they wait for fsync, which file systems do several at a time.
 std::size_t pool_threads()
 {
     return std::max(4U, std::thread::hardware_concurrency());
 }
 
-// For keys, and for directories that may hang: so many of them before the next one has to wait.
+// For keys and published directories: this many directories may hang before the next one has to wait.
 constexpr std::size_t output_threads = 16;
 
 std::unique_ptr<deploy::hooks> make_hooks(const std::filesystem::path& spool, io::process& process,
@@ -80,11 +80,11 @@ std::unique_ptr<deploy::hooks> make_hooks(const std::filesystem::path& spool, io
     return std::make_unique<deploy::hooks_runner>(process);
 }
 
-constexpr int save_attempts = 60;  // tokens that the disk refuses are worth a slow stop
+constexpr int save_attempts = 60;  // saving tokens that the disk refuses is worth a slow stop
 constexpr auto save_pause = std::chrono::seconds(1);
-constexpr auto extension = std::chrono::seconds(10);  // of the service manager's patience, asked for again
+constexpr auto extension = std::chrono::seconds(10);  // of systemd's stop timeout, requested repeatedly
 
-// An exchange under way is awaited, and a refresh token that only memory holds does not end with the process.
+// Waits for a running token exchange, and saves a refresh token that is only in memory before the end.
 io::awaitable<void> save_tokens(platform::oauth_tokens* tokens)
 {
     if (!tokens) co_return;
@@ -99,7 +99,7 @@ io::awaitable<void> save_tokens(platform::oauth_tokens* tokens)
     }
 }
 
-// Between the request to stop and the end.
+// From the stop request to the end of the process.
 struct ending {
     explicit ending(boost::asio::any_io_executor executor) : timer(std::move(executor)) {}
 
@@ -120,7 +120,7 @@ void leave_behind()
     std::_Exit(policy::exit_code::failed);
 }
 
-// Whatever hangs, on a disk or in a program that is not ours, does not hold up the stop.
+// A hanging disk or external program must not hold up the stop.
 io::awaitable<void> end_in_time(ending& e, platform::oauth_tokens* tokens)
 {
     const bool waits = co_await pause(e, stop_limit);
@@ -128,7 +128,7 @@ io::awaitable<void> end_in_time(ending& e, platform::oauth_tokens* tokens)
     const bool exchanging = tokens && tokens->exchanging();
     co_await save_tokens(tokens);
     if (e.over) co_return;
-    if (exchanging) {  // what waited for the answer ends only now
+    if (exchanging) {  // work that waited for the answer can end only now
         const bool goes_on = co_await pause(e, stop_limit);
         if (!goes_on) co_return;
     }
@@ -159,7 +159,7 @@ io::task<crypto::secret> user_and_password(platform::secret_reader& secrets, pol
     co_return crypto::secret(std::move(pair));
 }
 
-// Read for each connection through the proxy: a changed password is in force from the next one on.
+// Reads the password for each new connection through the proxy, so that a change applies to the next one.
 io::proxy_credentials proxy_login(platform::secret_reader& secrets, const policy::network_settings& network)
 {
     if (!network.proxy_auth) return {};
@@ -279,7 +279,7 @@ void application::run(io::awaitable<void> work)
     boost::asio::signal_set signals(p.context, SIGINT, SIGTERM);
     signals.async_wait([&](boost::system::error_code ec, int) {
         if (ec) return;
-        signals.clear();  // the next one ends the program, even when this thread is stuck
+        signals.clear();  // the next signal ends the program even if this thread is stuck
         p.stop.request();
     });
     boost::asio::steady_timer limit(executor);

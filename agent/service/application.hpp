@@ -13,7 +13,7 @@
 #include <memory>
 #include <optional>
 
-// The real ports, wired together once for one configuration: what every verb that does something runs in.
+// Wires the real ports together for one configuration: every command that does work runs in an application.
 
 namespace disk {
 class state_database;
@@ -25,27 +25,27 @@ class oauth_tokens;
 
 namespace service {
 
-// Counts requests to the platform: operation, and HTTP status or the name of a failure.
+// Counts requests to the platform: operation, and HTTP status or the name of the failure.
 using request_observer = platform::api_channel::observer;
 
-// What an application runs on instead of the network, child processes and threads of its own.
+// What an application uses instead of the real network, child processes and its own threads.
 struct surroundings {
     std::function<std::unique_ptr<io::http>(io::stop_event&)> http;
     std::function<std::unique_ptr<io::process>(io::stop_event&)> process;
-    boost::asio::any_io_executor workers;  // for what blocks
-    boost::asio::any_io_executor writer;   // of the state database: in order
+    boost::asio::any_io_executor workers;  // for blocking work
+    boost::asio::any_io_executor writer;   // for the state database; runs in order
 };
 
 struct application_options {
-    std::filesystem::path spool;  // set: root's helper runs the hooks, asked through this directory
+    std::filesystem::path spool;  // set: root's helper runs the hooks, requested through this directory
     request_observer watch;
-    // Set: bearer tokens come from the running daemon, which alone refreshes.
+    // Set: bearer tokens come from the running daemon, the only process that refreshes them.
     std::function<std::unique_ptr<platform::access_tokens>(class application&)> borrowed_tokens;
-    std::optional<policy::duration> timeout;  // of everything that run() does
-    std::optional<surroundings> runs_on;      // set: instead of the real ones
+    std::optional<policy::duration> timeout;  // for all of run()
+    std::optional<surroundings> runs_on;      // set: replaces the real ones
 };
 
-// From a stop to the end, an exchange at the token endpoint and the saving of its answer apart.
+// From the stop request to the end, not counting a token exchange and the saving of its answer.
 inline constexpr auto stop_limit = std::chrono::seconds(4);
 
 class application {
@@ -55,25 +55,25 @@ public:
     application(const application&) = delete;
     application& operator=(const application&) = delete;
 
-    // Takes the state directory for this process. errc::busy when another agent holds it.
+    // Locks the state directory for this process. errc::busy when another agent holds it.
     policy::result<void> take_state_directory(disk::state_lock::owner = disk::state_lock::owner::command);
 
-    // Runs until the coroutine has ended, and tokens that only memory holds are saved. SIGINT and SIGTERM
-    // request a stop, and so does the time limit; what does not end within stop_limit then is left behind, as
-    // a kill would leave it. A second signal ends the program at once. Exceptions are bugs and come out.
+    // Runs until the coroutine has ended and tokens that are only in memory are saved. SIGINT, SIGTERM and
+    // the time limit request a stop; work that has not ended stop_limit later is abandoned, as if the
+    // process had been killed. A second signal ends the program at once. Exceptions are bugs and propagate.
     void run(io::awaitable<void>);
 
-    // Nothing is held open until the next request.
+    // Closes idle connections.
     void close_connections();
 
-    // A changed configuration, from the next step on.
+    // Replaces the configuration, from the next step on.
     void configure(std::shared_ptr<const policy::desired_state>);
 
     const policy::desired_state& desired() const;
     disk::paths paths() const;
     boost::asio::any_io_executor executor();
-    boost::asio::any_io_executor pool();     // for tokens and their secrets alone
-    boost::asio::any_io_executor outputs();  // for whatever else blocks: keys, published directories
+    boost::asio::any_io_executor pool();     // only for tokens and their secrets
+    boost::asio::any_io_executor outputs();  // for all other blocking work: keys, published directories
     io::stop_event& stop();
     io::clock& clock();
     io::http& http();
@@ -84,7 +84,7 @@ public:
     platform::exposure_api& api();
     disk::state_database& store();
     platform::access_tokens& tokens();
-    platform::oauth_tokens* oauth();  // null: the access token comes from elsewhere
+    platform::oauth_tokens* oauth();  // null: the access token comes from an external source
     io::task<platform::login_status> login_status();
 
 private:

@@ -21,12 +21,12 @@
 namespace service {
 namespace {
 
-constexpr int most_links = 40;  // as path_resolution(7)
+constexpr int most_links = 40;  // like path_resolution(7)
 constexpr auto quiet = boost::asio::as_tuple(boost::asio::use_awaitable);
 constexpr std::uint32_t interest = IN_MODIFY | IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_CREATE |
                                    IN_DELETE | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
 
-// A writer that has not written for that long is taken for finished, although it did not close the file.
+// A writer that has not written for this long counts as finished, even if it has not closed the file.
 constexpr auto longest_pause = std::chrono::minutes(10);
 constexpr auto check_again = std::chrono::milliseconds(50);
 
@@ -35,7 +35,7 @@ std::int64_t nanoseconds(const timespec& at)
     return static_cast<std::int64_t>(at.tv_sec) * 1'000'000'000 + at.tv_nsec;
 }
 
-// The name of what cannot be changed while the daemon runs; empty: all of it can.
+// The setting that changed but cannot change while the daemon runs; empty: none.
 std::string bound_to_start(const policy::desired_state& before, const policy::desired_state& after)
 {
     if (before.state_dir != after.state_dir)
@@ -48,7 +48,7 @@ std::string bound_to_start(const policy::desired_state& before, const policy::de
 
 config::outcome one_error(const std::string& file, const std::string& text, const config::environment& from)
 {
-    auto failed = config::parse("", file, from);  // what an empty file says of the state directory
+    auto failed = config::parse("", file, from);  // for the state directory that an empty file has
     failed.errors = {{.file = file, .text = text}};
     return failed;
 }
@@ -67,7 +67,7 @@ config::environment this_host()
 
 config::outcome read_configuration(const std::string& path, const config::environment& from)
 {
-    // without O_NONBLOCK a FIFO in the file's place would stop us for ever
+    // without O_NONBLOCK, opening a FIFO would block forever
     const io::descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file)
         return one_error(path, "the file cannot be opened: " + reason(errno) + "; check the path (--config)",
@@ -173,11 +173,11 @@ void file_watch::watch_places()
     }
     for (const auto& [watch, names] : names_)
         if (!now.contains(watch)) ::inotify_rm_watch(events_.native_handle(), watch);
-    if (now != names_) written_at_.reset();  // the writer's close may be in a directory that was replaced
+    if (now != names_) written_at_.reset();  // the close event may be lost with a replaced directory
     names_ = std::move(now);
 }
 
-// Reads all events there are. True when one is about the way to the file.
+// Reads all pending events. True when one concerns the file or a link on its path.
 bool file_watch::read_events()
 {
     if (!events_.is_open()) return false;

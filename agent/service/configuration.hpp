@@ -18,24 +18,24 @@
 #include <sys/types.h>
 #include <vector>
 
-// The configuration file: how it is read, how edits of it are noticed, when they are complete, what they
-// change.
+// The configuration file: how it is read, how edits are noticed, when an edit is complete, and what it
+// changes.
 
 namespace service {
 
 // The short host name and the environment of this process.
 config::environment this_host();
 
-// Reads the file, and refuses one that cannot be read, is no regular file, is larger than
-// limits::configuration_bytes, or that its group or others may write.
+// Reads the file. Refuses a file that cannot be read, is not a regular file, is larger than
+// limits::configuration_bytes, or is writable by its group or others.
 config::outcome read_configuration(const std::string& path, const config::environment&);
 
-// Every directory in which an entry on the way to the file may be replaced, with the names of these entries:
-// the file's own, and those of all symbolic links that lead to it. Editors rename over the file, deployment
-// tools swap a link on the way to it.
+// Every directory in which an entry on the path to the file may be replaced, with the names of these entries:
+// the file's own, and those of all symbolic links that lead to it. Editors rename a new file over the old
+// one, deployment tools swap a link on its path.
 std::map<std::filesystem::path, std::set<std::string>> places_of(const std::filesystem::path& file);
 
-// What changes whenever the file's content does, and more often than that.
+// Metadata that changes whenever the file's content does, and sometimes when it does not.
 struct file_facts {
     dev_t device = 0;
     ino_t inode = 0;
@@ -48,10 +48,10 @@ struct file_facts {
     bool operator==(const file_facts&) const = default;
 };
 
-// None: there is no such file.
+// nullopt: there is no such file.
 std::optional<file_facts> facts_of(const std::filesystem::path& file);
 
-// Joins a burst of events: acts once it has been quiet for a while, or has lasted too long.
+// Merges a burst of events: due once it has been quiet for a while, or has lasted too long.
 class debounce {
 public:
     using time_point = std::chrono::steady_clock::time_point;
@@ -60,7 +60,7 @@ public:
 
     void happened(time_point now);
 
-    // When to act; none: nothing happened.
+    // When to act; nullopt: nothing happened.
     std::optional<time_point> due() const noexcept { return due_; }
     void done() noexcept { due_.reset(); }
 
@@ -69,26 +69,26 @@ private:
     time_point first_;
 };
 
-// Notices edits of one file, however they are made: in place, by renaming another over it, by swapping a link
-// on the way to it. inotify(7) on the directories, none of it on the file. Edits are numbered: what an edit
-// changes is in force once its number is.
+// Notices edits of one file, however they are made: in place, by renaming another file over it, by swapping a
+// link on its path. Uses inotify(7) on the directories, not on the file. Edits are numbered: an edit is in
+// force once its number is.
 class file_watch {
 public:
-    // `changed` is called for every edit; the first check is one, since nothing is known of what the file
-    // held while the program started.
+    // `changed` is called for every edit; the first check counts as one, because the file may have changed
+    // while the program started.
     file_watch(boost::asio::any_io_executor, std::filesystem::path file, std::function<void()> changed);
 
-    // Runs until the stop.
+    // Runs until a stop is requested.
     io::awaitable<void> run(io::stop_event&);
 
-    // Looks at the file itself: for file systems that tell nothing, directories that came back, and verbs
+    // Checks the file itself: for file systems without events, directories that reappeared, and commands
     // that follow an edit. Returns the number of the last edit.
     std::uint64_t check();
 
-    // As if the file had been edited.
+    // Acts as if the file had been edited.
     void touch();
 
-    // Until nobody writes to the file and no edit came for a moment; ends at a stop, too.
+    // Waits until nobody writes to the file and no edit came for a moment; also returns at a stop.
     io::awaitable<void> settled(io::stop_event&);
 
 private:
@@ -102,21 +102,21 @@ private:
     std::function<void()> changed_;
     std::optional<file_facts> seen_;
     std::uint64_t edits_ = 0;
-    boost::asio::posix::stream_descriptor events_;  // closed: this host has no inotify left for us
-    std::map<int, std::set<std::string>> names_;    // by watch
-    std::optional<clock::time_point> written_at_;   // somebody writes, and has not closed it yet
+    boost::asio::posix::stream_descriptor events_;  // closed: inotify is not available
+    std::map<int, std::set<std::string>> names_;    // by watch descriptor
+    std::optional<clock::time_point> written_at_;   // the last write of a writer that has not closed it yet
     debounce burst_;
 };
 
-// What an edited file means for a daemon that runs. Nothing set: it says what it said before.
+// What an edit means for a running daemon. Nothing set: the configuration is the same as before.
 struct edit {
-    std::shared_ptr<const policy::desired_state> desired;  // to go by from now on
+    std::shared_ptr<const policy::desired_state> desired;  // to use from now on
     std::vector<std::string> diagnostics;                  // each FILE:LINE:COLUMN: ...; nothing changes
     std::vector<std::string> warnings;
-    std::string restart;  // it changes what only a restart can change; nothing changes, and this says why
+    std::string restart;  // why this edit needs a restart; until then nothing changes
 };
 
-// Compares what the file says now with what is in force.
+// Compares the edited file with the configuration in force.
 edit edit_of(const policy::desired_state& in_force, config::outcome read);
 
 }  // namespace service

@@ -18,7 +18,7 @@
 
 namespace service {
 
-// The access token that is asked for, and the answer that has one: no verb, every command may need it.
+// Request and answer for the access token. Not a verb: any command may need a token.
 struct token_request {
     static constexpr const char* word = "access-token";
     std::optional<crypto::secret> refused;
@@ -39,7 +39,7 @@ using disk::record::writer;
 
 constexpr std::string_view prefix = "/v1/";
 
-// Secrets pass through here: the memory wipes itself.
+// For JSON that may hold secrets: memory is wiped when it is freed.
 json::storage_ptr wiping_memory()
 {
     return json::make_shared_resource<platform::wiping_storage>();
@@ -76,7 +76,7 @@ policy::result<Request> read_request(std::string body)
     return request;
 }
 
-// None: there is no such verb.
+// nullopt: there is no such verb.
 std::optional<policy::result<verb_request>> read_verb(std::string_view word, std::string body)
 {
     std::optional<policy::result<verb_request>> found;
@@ -160,10 +160,10 @@ namespace http = beast::http;
 using stream = beast::basic_stream<asio::local::stream_protocol>;
 using boost::system::error_code;
 
-constexpr auto token_patience = std::chrono::seconds(60);  // a refresh may be under way
+constexpr auto token_patience = std::chrono::seconds(60);  // a refresh may be in progress
 constexpr auto quiet = asio::as_tuple(asio::use_awaitable);
 
-// Nobody listens: no socket, or one that a dead daemon left.
+// No daemon listens: there is no socket, or one that a dead daemon left.
 bool is_nobody(const error_code& error)
 {
     return error == boost::system::errc::no_such_file_or_directory ||
@@ -185,7 +185,7 @@ policy::failure cannot_ask(const disk::paths& where, const std::string& target, 
                                              : "); it may have done the work. Run: exposure-agent status")};
 }
 
-// One POST to the daemon: the body of its answer, or none when no daemon runs.
+// Sends one POST to the daemon. Returns the body of its answer; nullopt when no daemon runs.
 io::task<std::optional<std::string>> post(disk::paths where, std::string target, crypto::secret body,
                                           std::chrono::milliseconds timeout)
 {
@@ -223,7 +223,7 @@ policy::failure unreadable()
         .context = "the running daemon's answer cannot be read: it may be of another version, restart it"};
 }
 
-// The answer, or what is said instead of one.
+// The answer; unreadable() if it cannot be decoded.
 template <class Answer>
 policy::result<Answer> read_answer(const json::value& from)
 {
@@ -233,7 +233,7 @@ policy::result<Answer> read_answer(const json::value& from)
     return answer;
 }
 
-// JSON that has this member; the text is wiped.
+// Parses an answer, which must be a JSON object; wipes the text.
 policy::result<json::value> parsed_answer(std::string& text)
 {
     error_code error;

@@ -14,12 +14,12 @@
 #include <optional>
 #include <string>
 
-// The socket in the state directory, over which root and its own user ask the running daemon: it alone holds
-// the directory and refreshes tokens.
-//   POST /v1/VERB with a JSON object     a verb of `operations`: the members of its struct, all optional; the
-//                                        answer is a verb_answer
-//   POST /v1/access-token {"refused"?}   {"access_token": ...}, refreshed when it is the refused one
-//   POST /v1/ping                        a daemon runs
+// The socket in the state directory over which root and the daemon's own user send it requests: only the
+// running daemon holds the directory and refreshes tokens.
+//   POST /v1/VERB with a JSON object     runs a verb of `operations`: the members of its struct, all
+//                                        optional; the answer is a verb_answer
+//   POST /v1/access-token {"refused"?}   {"access_token": ...}, refreshed if it is the refused one
+//   POST /v1/ping                        answered when a daemon runs
 //   GET /status.json, /metrics, /healthz, /readyz
 
 namespace service {
@@ -27,25 +27,25 @@ namespace service {
 // ---- the daemon's side
 
 struct control_points {
-    // What has not begun when the verb's caller is gone never does.
+    // Work that has not begun when the verb's caller is gone is never started.
     std::function<io::awaitable<verb_answer>(verb_request, std::function<bool()> is_gone)> perform;
     std::function<io::task<crypto::secret>(std::optional<crypto::secret> refused)> access_token;
-    web_handler show;  // of GET
+    web_handler show;  // for GET
 };
 
-// Answers requests by these. Long work keeps its connection; what has begun goes on when the client is gone.
+// Answers requests with these. Long work keeps its connection open, and continues if the client disconnects.
 web_handler control_handler(control_points);
 
 // ---- the client's side
 
-// What the daemon answers to a verb. None: no daemon runs here. errc::busy: its socket is not for this user;
-// errc::unavailable: it ended, or took longer than that, and may have done the work.
+// The daemon's answer to a verb; nullopt: no daemon runs here. errc::busy: this user may not use its socket;
+// errc::unavailable: it ended, or did not answer within the timeout, and may have done the work.
 io::task<std::optional<verb_answer>> ask_daemon(disk::paths, const verb_request&,
                                                 std::chrono::milliseconds timeout);
 
 boost::json::object to_json(const verb_answer&);
 
-// Bearer tokens from the daemon, so that one process refreshes, never two.
+// Gets bearer tokens from the daemon, so that only one process ever refreshes them.
 class daemon_tokens final : public platform::access_tokens {
 public:
     explicit daemon_tokens(disk::paths where) : paths_(std::move(where)) {}

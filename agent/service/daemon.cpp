@@ -30,11 +30,11 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds no_credential_due = 1h;
 constexpr milliseconds shortest = 1s;
-constexpr milliseconds outputs_patience = 2s;  // at the start, with directories that may hang
-constexpr milliseconds reload_patience = 30s;  // of a verb, with a configuration that is being written
-constexpr std::size_t verbs_at_once = 64;      // under way or waiting: one more is told to try again
+constexpr milliseconds outputs_patience = 2s;  // at the start, for directories that may hang
+constexpr milliseconds reload_patience = 30s;  // of a command, while the configuration is being written
+constexpr std::size_t verbs_at_once = 64;      // running or waiting; one more has to try again later
 
-// Of the one timer: as often as the watchdog wants to be fed, and at least every minute.
+// How often the timer wakes up: as often as the systemd watchdog needs, and at least every minute.
 milliseconds slice()
 {
     const auto watchdog = io::notify::watchdog_interval();
@@ -76,7 +76,7 @@ private:
     daemon_options options_;
     counters counted_;
     application app_;
-    boost::asio::signal_set hangups_;  // from the start on: SIGHUP never ends the daemon
+    boost::asio::signal_set hangups_;  // registered from the start, so that SIGHUP never ends the daemon
     task_group group_;
     operations operations_;
     timers timers_;
@@ -95,7 +95,7 @@ private:
     std::uint64_t edit_in_force_ = 0;  // every edit up to this one was read
     bool hangup_ = false;
     std::size_t verbs_ = 0;
-    std::vector<std::string> diagnostics_;  // of the last edit, said once
+    std::vector<std::string> diagnostics_;  // of the last edit, logged once
     std::string refused_edit_;
     std::unique_ptr<web_server> control_;
     std::string status_;
@@ -150,7 +150,7 @@ policy::result<void> daemon::run()
     return result_;
 }
 
-// Whatever the start got to: what it has started ends before this does.
+// However far begin() got: everything it started has ended when this returns.
 io::awaitable<void> daemon::main()
 {
     result_ = co_await begin();
@@ -180,7 +180,7 @@ io::task<void> daemon::begin()
     credentials_.start();
     notifications_.start();
     tasks_.follow(delay_at_start());
-    file_.check();  // what was edited since the start read it
+    file_.check();  // for edits made since the file was first read
     status_ = status_line(pages_.view(), app_.clock().now());
     io::notify::ready(status_);
     io::log(io::severity::info, io::events::started, {},
@@ -188,14 +188,14 @@ io::task<void> daemon::begin()
     co_return policy::result<void>();
 }
 
-// One that hangs holds up neither logins nor the other exposures.
+// A task of its own: a directory that hangs must not hold up logins or the other exposures.
 io::awaitable<void> daemon::inspect_outputs()
 {
     co_await app_.state().inspect_outputs("");
     inspected_.set();
 }
 
-// A fleet that comes back at once is spread; what a person or a script starts begins at once.
+// Spreads a fleet that starts at the same moment; a daemon that a person or a script starts begins at once.
 milliseconds daemon::delay_at_start()
 {
     if (!io::environment("INVOCATION_ID")) return 0ms;
@@ -229,7 +229,7 @@ void daemon::open_control()
         io::log(io::severity::error, open.error().context + "; no command can hand its work to this daemon");
 }
 
-// Once or twice a minute, on the loop that does the work.
+// Runs once or twice a minute, on the event loop that does the work.
 void daemon::tick()
 {
     if (!tasks_.stuck()) io::notify::watchdog();
@@ -249,7 +249,7 @@ io::awaitable<void> daemon::after_pass(std::string exposure, std::chrono::durati
     tasks_.follow(0ms);
     if (tasks_.idle()) {
         app_.close_connections();
-        ::malloc_trim(0);  // what a pass needed for a moment is not kept until the next one
+        ::malloc_trim(0);  // returns the memory that only a pass needs to the system
     }
     show_status();
     metrics_.changed();
@@ -275,7 +275,7 @@ void daemon::show_status()
     io::notify::status(status_);
 }
 
-// Counts for as long as it lives.
+// Increments the number for its lifetime.
 class counted_verb {
 public:
     explicit counted_verb(std::size_t& number) : number_(number) { ++number_; }
@@ -303,7 +303,7 @@ io::awaitable<verb_answer> daemon::perform(verb_request request, std::function<b
     co_return answer;
 }
 
-// A verb goes by every edit that was made before it was asked for.
+// A command sees every edit that was made before it was called.
 io::task<void> daemon::follow_edits()
 {
     const auto edit = file_.check();
@@ -336,7 +336,7 @@ io::task<crypto::secret> daemon::access_token(std::optional<crypto::secret> refu
     co_return co_await tokens.current();
 }
 
-// How long until the next one is due.
+// Returns how long to wait until the next fetch is due.
 io::awaitable<milliseconds> daemon::fetch_credentials()
 {
     const auto alone = co_await fetching_.acquire();
@@ -378,7 +378,7 @@ io::awaitable<void> daemon::reload_when_asked()
         co_await reload();
         if (group_.stopping()) co_return;
         if (asked) {
-            app_.configure(app_.state().desired_snapshot());  // files that it names are read again
+            app_.configure(app_.state().desired_snapshot());  // reads the files that it names again
             wake_all();
         }
         show_status();
@@ -386,7 +386,7 @@ io::awaitable<void> daemon::reload_when_asked()
     }
 }
 
-// What is read is what nobody wrote to from before the reading until after it.
+// Reads again until nobody wrote to the file while it was read.
 io::awaitable<config::outcome> daemon::read_configuration()
 {
     for (;;) {

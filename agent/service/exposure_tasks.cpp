@@ -12,10 +12,10 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds shortest = std::chrono::seconds(1);  // a plan that is due now and does nothing
+constexpr milliseconds shortest = std::chrono::seconds(1);  // when a plan is due now but does nothing
 constexpr milliseconds unknown_rests = std::chrono::hours(1);
 
-// Longer than any one wait within a step without hooks: the proof's patience, requests, keys, the disk.
+// Longer than any single wait in a step without hooks: broker verification, requests, keys, disk.
 constexpr std::chrono::minutes step_limit{10};
 
 std::chrono::seconds longest_hooks(const policy::desired_state& desired, const std::string& exposure)
@@ -128,7 +128,7 @@ bool exposure_tasks::idle() const
     return passes_.idle();
 }
 
-// An exposure that nobody knows any more rests: its queue stays the one queue of that name.
+// An exposure that is no longer known stays idle: its task is kept, so that there is only one per name.
 io::awaitable<milliseconds> exposure_tasks::pass(task& t)
 {
     if (!reconcile::all_exposures(app_.state()).contains(t.name)) {

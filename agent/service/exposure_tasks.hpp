@@ -12,46 +12,46 @@
 #include <set>
 #include <string>
 
-// The daemon's passes, each exposure at its own pace: a dead one delays nobody else.
+// The daemon's passes, one task per exposure: an exposure that hangs delays no other.
 
 namespace service {
 
-// How long to wait after a pass: until something on its way is looked at again, the plan changes by time
-// alone, or the next pass of the schedule is due. An exposure that could not be looked at waits for its
+// How long to wait after a pass: until something in progress is checked again, the plan changes with time
+// alone, or the next scheduled pass is due. An exposure that could not be observed waits for its
 // back-off.
 std::chrono::milliseconds wait_after(const reconcile::pass_outcome&,
                                      const std::optional<policy::failure_memory>& exposure_failure,
                                      policy::duration until_next, policy::instant now);
 
-// How long a service waits at its start before the first pass, so that a fleet that comes back at once does
-// not ask at once: fixed for this seed, at most start_spread; none when something is due.
+// How long a service waits before its first pass, so that a fleet that starts at the same moment does not
+// send its requests at the same moment: fixed for this seed, at most start_spread; zero if something is due.
 inline constexpr std::chrono::milliseconds start_spread = std::chrono::minutes(2);
 std::chrono::milliseconds start_delay(const status_view&, const std::string& seed);
 
-// Told after every pass of the daemon's own.
+// Called after every scheduled pass of the daemon.
 using pass_listener = std::function<io::awaitable<void>(std::string exposure, std::chrono::duration<double>)>;
 
 class exposure_tasks {
 public:
-    // All of them outlive this, and this outlives the group's tasks.
+    // The arguments must outlive this object, and it must outlive the group's tasks.
     exposure_tasks(application&, task_group&, timers&, reconcile::step_listener, pass_listener);
     ~exposure_tasks();
 
-    // Tasks for all exposures that the file names, or the private store still knows users of; those that are
-    // new begin after the delay. The others rest.
+    // Starts tasks for all exposures in the configuration, and those that the private store still has users
+    // of; new tasks begin after the delay. Tasks of other exposures stay idle.
     void follow(std::chrono::milliseconds delay);
 
-    // These (empty: all) begin a pass as soon as they can.
+    // Starts a pass of these exposures (empty: all) as soon as possible.
     void wake(const std::set<std::string>& exposures = {});
 
-    // A step of this exposure ended, or one of its requests was answered.
+    // Call when a step of this exposure began or ended, or one of its requests was answered.
     void progress(const std::string& exposure);
-    // True while a pass has gone without any progress for longer than all its limits allow.
+    // True while a pass has made no progress for longer than all its limits allow.
     bool stuck() const;
 
-    // Every exposure has been observed once, or was tried to.
+    // True once every exposure has been observed, or an attempt was made.
     bool observed() const;
-    bool idle() const;  // no pass is under way
+    bool idle() const;  // no pass is running
 
 private:
     struct task;

@@ -19,7 +19,7 @@ using policy::forecast_action;
 using policy::forecast_entry;
 using policy::instant;
 
-// ---- the picture: its units are pixels at full size
+// ---- the timeline as SVG; its units are pixels at full size
 
 constexpr int width = 960;
 constexpr int label_width = 230;
@@ -29,9 +29,9 @@ constexpr int row_height = 30;
 constexpr int bar_height = 12;
 constexpr int legend_height = 64;
 constexpr std::size_t label_characters = 30;
-constexpr int most_months = 14;  // named ones
+constexpr int most_months = 14;  // up to this many, each month has its name
 constexpr auto weeks_below = std::chrono::days(70);
-constexpr double short_gap = 1.5;  // where one certificate takes over from another
+constexpr double short_gap = 1.5;  // between two certificates
 
 constexpr const char* css = R"css(
 .timeline{font-family:system-ui,sans-serif;font-size:13px}
@@ -170,7 +170,7 @@ private:
              month += months(1), ++index) {
             const auto which = static_cast<unsigned>(month.month());
             std::string name = index % every == 0 ? names.at(which - 1) : "";
-            const bool room = every == 1 && which < 12;  // before the name of January, which has the year
+            const bool room = every == 1 && which < 12;  // January's name, which has the year, needs it
             if (!name.empty() && (which == 1 || (index == 0 && room)))
                 name += " " + std::to_string(static_cast<int>(month.year()));
             tick(sys_days(month / 1), name);
@@ -201,7 +201,7 @@ private:
             mark(*e, middle);
     }
 
-    // From one certificate to the next; red once there is none that is valid.
+    // One bar per certificate; red while there is no valid one.
     void bars(const std::vector<const forecast_entry*>& own, const policy::user_name& name, bool served,
               int middle)
     {

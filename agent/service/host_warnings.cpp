@@ -39,7 +39,7 @@ bool lies_below(const std::string& path, std::initializer_list<const char*> dire
                        [&](const char* directory) { return lies_below(path, std::string(directory)); });
 }
 
-// The file of a unit, of its template for an instance; empty: none here.
+// The file of a unit, or of its template for an instance; empty: not found.
 std::string unit_file(const std::string& unit)
 {
     auto source = unit;
@@ -53,7 +53,7 @@ std::string unit_file(const std::string& unit)
     return {};
 }
 
-// What the service's unit and its drop-ins say of the file system and of credentials.
+// The file system sandbox and the credentials of the service's unit, drop-ins included.
 struct sandbox {
     bool installed = false;
     bool private_tmp = true;
@@ -167,7 +167,7 @@ private:
         warnings_.push_back({.file = file_, .line = at.line, .column = at.column, .text = std::move(text)});
     }
 
-    // What an unprivileged account may not even look at is not judged.
+    // No warning about files that an unprivileged account may not even stat.
     void secret_file(const std::string& key, const std::string& path)
     {
         struct stat facts {};

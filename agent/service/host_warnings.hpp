@@ -7,9 +7,9 @@
 
 namespace service {
 
-// What the configuration names and this host does not have: secrets, accounts, units and programs of hooks;
-// and outputs that the service's sandbox hides or makes read-only. Reads the disk alone: nothing is started
-// or contacted. Each stands where the file names it.
+// Warnings about what the configuration names but this host lacks: secrets, accounts, units and programs of
+// hooks; and about outputs that the service's sandbox hides or makes read-only. Only reads the disk: starts
+// and contacts nothing. Each warning has the position of its setting in the file.
 std::vector<config::diagnostic> host_warnings(const config::outcome&, const std::string& file);
 
 }  // namespace service

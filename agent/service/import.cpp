@@ -18,7 +18,7 @@
 namespace service {
 namespace {
 
-constexpr std::size_t most_reads = 500;  // of users whose name is not the certificate's
+constexpr std::size_t most_reads = 500;  // of users that are not named like the certificate
 constexpr std::size_t parallel_reads = 8;
 constexpr std::size_t file_bytes = 1 << 20;
 
@@ -76,7 +76,7 @@ bool shows(const platform::user_detail& detail, const crypto::certificate& leaf)
            });
 }
 
-// Those of the users whose certificate is this one: the list does not show certificates.
+// The users that have this certificate. Reads each of them: the list does not show certificates.
 io::task<std::vector<policy::remote_user>> with_certificate(platform::exposure_api& api,
                                                             platform::exposure_address address,
                                                             std::string instance,
@@ -223,7 +223,7 @@ std::vector<std::string> report(const policy::user_name& name, const policy::des
     return said;
 }
 
-// What `current` names, as digests. Blocks: for the pool.
+// SHA-256 digests of the files in `current`, by name. Blocks: run it on the pool.
 std::map<std::string, std::string> files_in(const std::string& directory)
 {
     std::map<std::string, std::string> found;

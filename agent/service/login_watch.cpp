@@ -36,7 +36,7 @@ void say(const platform::login_status& before, const platform::login_status& now
     }
 }
 
-// What went wrong; empty: it was published.
+// Why publishing failed; empty: it succeeded.
 std::string ending(const policy::result<io::process_outcome>& outcome, const crypto::secret& token)
 {
     if (!outcome) return outcome.error().context;
@@ -87,7 +87,7 @@ io::awaitable<void> login_watch::check()
     if (gained) gained_();
 }
 
-// How long until something is due. A copied state directory refreshes nothing: the token is another's.
+// How long until something is due. A copied state directory refreshes nothing: the token is another host's.
 io::awaitable<milliseconds> login_watch::until_due()
 {
     if (!app_.oauth() || app_.state().stored().cloned) co_return nothing_due;

@@ -3,18 +3,18 @@
 #include "agent/service/application.hpp"
 #include "agent/service/tasks.hpp"
 
-// The login's heartbeat, and what is said about it: refresh tokens die of idleness.
+// Keeps the login alive, since unused refresh tokens expire, and reports changes of its status.
 
 namespace service {
 
-// identity.publish: hands the access token to the configured command when it is a new one (always: or not). A
-// failure is logged, counted in the login's status, and repeated by the daemon and by every pass.
+// identity.publish: passes a new access token (always: any) to the configured command. A failure is logged,
+// counted in the login's status, and retried by the daemon and by every pass.
 io::task<void> publish_token(application&, bool always = false);
 
 class login_watch {
 public:
-    // All of them outlive this, and this outlives the group's tasks. `gained` is called when there is a login
-    // again.
+    // The arguments must outlive this object, and it must outlive the group's tasks. `gained` is called when
+    // a lost login is back.
     login_watch(application&, task_group&, timers&, std::function<void()> gained);
 
     void start() { task_.start(); }
@@ -25,7 +25,7 @@ public:
     // As of the last check.
     const platform::login_status& status() const { return status_; }
 
-    // The configuration or the login changed: when to refresh is asked again.
+    // Call after a change of the configuration or the login: determines again when to refresh.
     void wake() { task_.wake(); }
 
 private:

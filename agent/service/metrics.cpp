@@ -25,7 +25,7 @@ std::string escaped(std::string_view text)
     return out;
 }
 
-// Seconds of a sum: enough digits, never an exponent.
+// For sums of seconds: enough digits, never an exponent.
 std::string decimal(double value)
 {
     std::array<char, 64> text{};
@@ -40,7 +40,7 @@ std::string bound_text(double bound)
     return text.data();
 }
 
-// One family after the other: a name may not come back later in the text.
+// One family after another: a name must not appear again later in the text.
 class page {
 public:
     void family(std::string_view name, const char* type, const char* help)
@@ -88,7 +88,7 @@ std::optional<policy::instant> expiry_of(const policy::user_status& s)
     return s.current->certificate->expiry();
 }
 
-// Can a consumer log in with it now, as far as the disk knows?
+// True when a consumer can log in with it now, judging by the disk alone.
 bool is_ready(const policy::user_status& s, policy::instant now)
 {
     const auto expiry = expiry_of(s);
@@ -192,7 +192,7 @@ void counters::count_step(const policy::action& step, const policy::result<void>
     if (!outcome && outcome.error().code == policy::errc::stopping) return;
     switch (step.kind) {
         case action_kind::publish:
-            // A repair of the files is no rotation.
+            // Repairing the files does not count as a rotation.
             if (step.why != policy::reason::not_published) return;
             if (outcome) {
                 ++rotations_[step.name].success;
@@ -245,7 +245,7 @@ std::string metrics_text(const status_view& view, const counters& counted, const
     add_login(out, view);
     add_notify(out, view);
 
-    // Every user from its start, at 0: an increase from nothing is no increase.
+    // Export every user at 0 from its start: a counter that first appears above 0 shows no increase.
     auto rotations = counted.rotations_;
     for (const auto& s : view.users)
         if (is_wanted(s)) rotations.try_emplace(s.name);

@@ -11,8 +11,8 @@
 #include <string>
 #include <utility>
 
-// What is counted while the daemon runs, and all metrics as text (contract section 7; Prometheus text
-// exposition format 0.0.4). Pure.
+// The daemon's counters, and all metrics as text (contract section 7; Prometheus text exposition format
+// 0.0.4). Pure.
 
 namespace service {
 
@@ -24,7 +24,7 @@ struct rotation_counts {
 // How long the passes over one exposure took.
 struct durations {
     static constexpr std::array<double, 10> bounds = {0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 15, 60, 300};
-    std::array<std::uint64_t, bounds.size()> at_most{};  // each bound counts for itself
+    std::array<std::uint64_t, bounds.size()> at_most{};  // per bucket, not cumulative
     std::uint64_t count = 0;
     double seconds = 0;
 
@@ -33,12 +33,12 @@ struct durations {
 
 class counters {
 public:
-    // A step towards a new certificate: put in use, or failed. Other steps do not count.
+    // Counts certificates put in use, and failed steps towards one. Other steps do not count.
     void count_step(const policy::action&, const policy::result<void>& outcome);
     void count_request(std::string_view operation, std::string_view status);
     void count_pass(const std::string& exposure, std::chrono::duration<double>);
 
-    // What only these exposures and users had is dropped: memory does not grow with edits of the file.
+    // Drops the counts of all other exposures and users, so that edits of the file do not grow memory.
     void keep_only(const status_view&);
 
 private:

@@ -123,7 +123,7 @@ io::task<std::string> notifier::run_command(std::string message)
     co_return how;
 }
 
-// Only the host of a webhook is named: whoever has its path can post to it.
+// Messages name only the host of a webhook: anyone who knows its path can post to it.
 io::task<std::string> notifier::post(std::string message)
 {
     const auto& url = app_.desired().notify.url;
@@ -143,7 +143,7 @@ io::task<std::string> notifier::post(std::string message)
     co_return how;
 }
 
-// In memory in any case: a disk that is full does not make anybody be told twice.
+// Kept in memory in any case, so that a full disk does not cause notifications to be repeated.
 io::awaitable<void> notifier::keep(policy::notify_memory memory)
 {
     if (memory == memory_) co_return;

@@ -10,24 +10,24 @@
 #include <string>
 #include <vector>
 
-// `notify`: sends to the configured command or webhook what policy decides, and remembers what was sent.
+// `notify`: sends what policy decides to the configured command or webhook, and remembers what was sent.
 
 namespace service {
 
 class notifier {
 public:
-    // The application outlives it.
+    // The application must outlive this object.
     explicit notifier(application& app) : app_(app) {}
 
-    // What was sent before, once the state directory is held.
+    // Loads what was sent before. The state directory must be held.
     void load();
 
-    // Sends what is due, and gives how long until the next round. diagnostics: of an edited file that is not
-    // in force. The state directory is held and the state is loaded.
+    // Sends what is due, and returns how long to wait until the next round. diagnostics: of an edited file
+    // that is not in force. The state directory must be held and the state loaded.
     io::awaitable<std::chrono::milliseconds> round(platform::login_status,
                                                    std::vector<std::string> diagnostics);
 
-    // Sends one message, whatever was told before: what the receiver answered.
+    // Sends one message, whatever was sent before. Returns the receiver's answer.
     io::task<std::string> test();
 
     const policy::notify_memory& memory() const { return memory_; }

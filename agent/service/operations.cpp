@@ -70,7 +70,7 @@ std::map<policy::user_name, std::string> generations_in_use(const policy::stored
     return found;
 }
 
-// "logs/siem: certificate 1f3c in use, valid until 2027-…; hooks succeeded"; empty: it is the one as before.
+// "logs/siem: certificate 1f3c in use, valid until 2027-…; hooks succeeded"; empty: it has not changed.
 std::string new_certificate(const reconcile::state& state, const policy::user_name& name,
                             const std::map<policy::user_name, std::string>& before)
 {
@@ -91,7 +91,7 @@ bool is_gone(const operations::caller_gone& gone)
     return gone && gone();
 }
 
-const operations::caller_gone has_begun;  // and goes on, whoever is gone
+const operations::caller_gone has_begun;  // empty: continues even if the caller is gone
 
 policy::failure not_begun()
 {
@@ -100,7 +100,7 @@ policy::failure not_begun()
             .kind = policy::retry::never};
 }
 
-// Asked when the tokens' turn has come.
+// Checked once the operation holds the lock on the tokens.
 platform::oauth_tokens::turn_begins begins(operations::caller_gone gone)
 {
     return [gone = std::move(gone)]() -> policy::result<void> {
@@ -200,14 +200,14 @@ io::awaitable<verb_answer> operations::run(verb::rotate asked, caller_gone gone)
             co_return answer_of(policy::failure{
                 .code = policy::errc::usage,
                 .context = name.text() + " is being removed: the configuration does not name it any more"});
-    // One after the other, also while the first one waits: each gets a certificate of its own.
+    // Rotations of one user run one after another, even while one waits: each issues its own certificate.
     std::vector<io::async_lock::holder> turns;
     for (const auto& name : only) {
         auto turn = co_await rotating_.try_emplace(name, app_.executor()).first->second.acquire();
         turns.push_back(std::move(turn));
         if (is_gone(gone)) co_return answer_of(not_begun());
     }
-    // Asked for in the turn that performs it.
+    // Recorded under the same lock as the pass that performs it.
     const reconcile::turn_begins begin = [&](const reconcile::state::hold& held) {
         return ask(held, only, asked.retire_now, asked.from());
     };
@@ -234,7 +234,7 @@ io::task<void> operations::ask(const reconcile::state::hold& held, std::set<poli
     co_return policy::result<void>();
 }
 
-// The previous certificate comes back by the same one rename; its hooks run like those of any new
+// Publishes the previous certificate with the same single rename; its hooks run like those of any new
 // certificate.
 io::task<void> operations::roll_back(const reconcile::state::hold& held, policy::user_name name,
                                      policy::origin from)
@@ -277,8 +277,8 @@ io::awaitable<verb_answer> operations::run(verb::rollback asked, caller_gone gon
     co_return answer;
 }
 
-// What is pending is looked at when the exposure's turn has come: a pass may have done it meanwhile, or an
-// edit removed it. Hooks that run already have ended by then.
+// Decides what is pending under the exposure's lock: a pass may have run it meanwhile, or an edit removed
+// it. Waits for hooks that are already running.
 io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<policy::user_name> only,
                                                 bool force, policy::origin from, caller_gone gone,
                                                 std::vector<std::string>& failed,
@@ -419,7 +419,7 @@ io::awaitable<verb_answer> operations::run(verb::import asked, caller_gone gone)
     co_return answer;
 }
 
-// A pass that began before creates nothing any more: the executor asks.
+// A pass that is already running creates nothing more: the executor checks for this.
 io::awaitable<verb_answer> operations::run(verb::decommission asked, caller_gone)
 {
     if (asked.undo) co_return co_await undo_decommission();
@@ -456,7 +456,7 @@ io::awaitable<verb_answer> operations::undo_decommission()
                        : "This host stays: the next pass works on its users again.");
 }
 
-// Tokens go last: until then some user may still have to be deleted with them.
+// Deletes the tokens last: until then they may be needed to delete users.
 io::task<void> finish_decommission(application& app)
 {
     auto& state = app.state();

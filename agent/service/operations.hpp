@@ -17,19 +17,19 @@
 #include <variant>
 #include <vector>
 
-// The verbs that change something, the same whether a one-shot runs them or hands them to the daemon.
+// The verbs: commands that change something, the same whether a one-shot runs them or the daemon does.
 
 namespace service {
 
-// What each verb is asked with. To add one: its struct, its place in verb_request, and its run(). Names
-// and members are what is said on the control socket.
+// The arguments of each verb. To add one: its struct, its place in verb_request, and its run(). Names and
+// members are the protocol of the control socket.
 namespace verb {
 
 struct asked {
-    static constexpr bool changes_users = false;  // which a host that leaves refuses
+    static constexpr bool changes_users = false;  // true: refused while the host is being decommissioned
 
     std::string by;          // the account that called it
-    bool scheduled = false;  // a timer's unit called it
+    bool scheduled = false;  // called from a timer's unit
 
     policy::origin from() const;
 };
@@ -37,7 +37,7 @@ BOOST_DESCRIBE_STRUCT(asked, (), (by, scheduled))
 
 struct of_users : asked {
     std::set<policy::user_name> names;        // empty: every user
-    std::optional<policy::duration> timeout;  // of all of it, hooks included; none: the usual one
+    std::optional<policy::duration> timeout;  // for all of it, hooks included; none: the default
 };
 BOOST_DESCRIBE_STRUCT(of_users, (asked), (names, timeout))
 
@@ -68,7 +68,7 @@ BOOST_DESCRIBE_STRUCT(rollback, (of_users), ())
 struct deploy : of_users {
     static constexpr const char* word = "deploy";
     static constexpr bool changes_users = true;
-    bool force = false;  // hooks that are not pending, too
+    bool force = false;  // also hooks that are not pending
 };
 BOOST_DESCRIBE_STRUCT(deploy, (of_users), (force))
 
@@ -76,7 +76,7 @@ struct import : of_users {  // one name
     static constexpr const char* word = "import";
     static constexpr bool changes_users = true;
     crypto::secret key;       // PEM, not encrypted
-    std::string certificate;  // the leaf, and its chain if there is one
+    std::string certificate;  // the leaf, followed by its chain if there is one
     std::string remote_id;    // empty: the user is found by its certificate
     bool retire = false;      // the user is deleted once its successor is in use
 };
@@ -91,12 +91,12 @@ BOOST_DESCRIBE_STRUCT(decommission, (of_users), (at_once, undo))
 
 struct login : asked {
     static constexpr const char* word = "login";
-    bool begin = false;                      // only keeps the verifier, for the code to come
-    std::optional<crypto::secret> verifier;  // of PKCE; empty: a login without it has begun
+    bool begin = false;                      // only stores the verifier, for the code to come
+    std::optional<crypto::secret> verifier;  // for PKCE, set when a login begins; empty: login without PKCE
     std::string state;
     crypto::secret code;
     std::optional<crypto::secret> refresh_token;  // instead of a code
-    bool force = false;                           // also when it names another person than before
+    bool force = false;                           // also when the tokens name another person than before
 };
 BOOST_DESCRIBE_STRUCT(login, (asked), (begin, verifier, state, code, refresh_token, force))
 
@@ -115,10 +115,10 @@ BOOST_DESCRIBE_STRUCT(notify, (asked), ())
 using verb_request = std::variant<verb::ping, verb::reconcile, verb::rotate, verb::rollback, verb::deploy,
                                   verb::import, verb::decommission, verb::login, verb::logout, verb::notify>;
 
-// None: the verb is about no user.
+// Null: the verb is not about users.
 const verb::of_users* users_of(const verb_request&);
 
-// What comes of a verb, as `--output json` prints it.
+// The outcome of a verb, as `--output json` prints it.
 struct user_answer {
     std::string exposure;
     std::string name;
@@ -130,33 +130,33 @@ BOOST_DESCRIBE_STRUCT(user_answer, (), (exposure, name, converged, sentence))
 struct verb_answer {
     std::optional<std::string> schema;
     int exit = 0;                                   // the contract's exit code
-    std::optional<std::vector<user_answer>> users;  // of reconcile, and of what ends with it
+    std::optional<std::vector<user_answer>> users;  // of reconcile, and of verbs that end with it
     std::vector<std::string> messages;              // for people
-    std::optional<bool> sent;                       // of notify, as is the answer
+    std::optional<bool> sent;                       // of notify, like `answer`
     std::optional<std::string> answer;
-    std::optional<policy::errc> code;  // of an access token that there is not
+    std::optional<policy::errc> code;  // why there is no access token
 };
 BOOST_DESCRIBE_STRUCT(verb_answer, (), (schema, exit, users, messages, sent, answer, code))
 
-// The answer to a failure: its exit code and its sentence.
+// The answer for a failure: its exit code and its sentence.
 verb_answer answer_of(const policy::failure&);
 
 class operations {
 public:
-    // What a verb takes while it fetches credentials, where others do, too; empty: nothing.
+    // Lock for fetching credentials, where other tasks fetch them too; empty: none is needed.
     using credentials_guard = std::function<io::awaitable<std::shared_ptr<void>>()>;
 
-    // Nobody waits for the verb's answer any more; empty: somebody always does.
+    // True when nobody waits for the verb's answer any more; empty: somebody always does.
     using caller_gone = std::function<bool()>;
 
-    // The state directory is held and the state is loaded.
+    // The state directory must be held and the state loaded.
     explicit operations(application& app, reconcile::step_listener listener = {},
                         credentials_guard guard = {})
         : app_(app), listener_(std::move(listener)), guard_(std::move(guard))
     {
     }
 
-    // What has not begun when its caller is gone never does: each exposure by itself, once its turn has come.
+    // Work that has not begun when the caller is gone is never started: checked under each exposure's lock.
     io::awaitable<verb_answer> perform(verb_request, caller_gone = {});
 
 private:
@@ -185,16 +185,16 @@ private:
     std::map<policy::user_name, io::async_lock> rotating_;
 };
 
-// Stores the configuration in force: `status` goes by it while the file is wrong.
+// Stores the configuration in force: `status` uses it while the file is invalid.
 io::awaitable<void> keep_configuration(application&);
 
-// Fetches what is due of the file's credentials, or all of them.
+// Fetches the configured credentials that are due, or all of them.
 io::awaitable<reconcile::credentials_outcome> keep_credentials(application&, reconcile::fetch);
 
-// Once nothing of a host that leaves is left: forgets the tokens, and notes that it is done.
+// Once a host being decommissioned has no users left: deletes the tokens and records the end.
 io::task<void> finish_decommission(application&);
 
-// The exposures that a verb works on; none for one that is not about users.
+// The exposures that a verb works on; empty if it is not about users.
 std::set<std::string> exposures_of(const reconcile::state&, const verb_request&);
 
 }  // namespace service

@@ -17,7 +17,7 @@
 
 namespace service {
 
-// ---- the page for people
+// ---- the status page
 
 namespace {
 
@@ -198,7 +198,7 @@ web_answer status_page(const status_view& view, const policy::forecast_result* a
                                "'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"};
 }
 
-// ---- what is answered to a request
+// ---- answers to requests
 
 namespace {
 
@@ -234,7 +234,7 @@ std::string pages::metrics() const
     return metrics_text(view(), counted_, version_, app_.clock().now());
 }
 
-// For people: a forecast of a year, in a thread of its own, beside what is now.
+// The status page with a forecast of one year, which is computed on another thread.
 io::awaitable<web_answer> pages::front_page() const
 {
     constexpr auto year = std::chrono::days(365);

@@ -12,26 +12,26 @@
 #include <memory>
 #include <string>
 
-// What the daemon shows to people and monitors, and where: pages over HTTP, the metrics' listener and text
+// What the daemon shows to people and monitoring, and where: pages over HTTP, the metrics listener and text
 // file.
 
 namespace service {
 
-// The page for people: what needs attention with the command that helps, every user, the coming year (null:
-// not known). It runs no script and loads nothing, and its security policy allows neither.
+// The status page: what needs attention with the command that helps, every user, the coming year (null:
+// not known). It runs no scripts and loads nothing, and its Content-Security-Policy allows neither.
 web_answer status_page(const status_view&, const policy::forecast_result*, const std::string& version,
                        policy::instant now);
 
-// What the daemon shows: / for people, /status.json, /metrics, /healthz, /readyz (contract section 7).
+// Serves the status page (/), /status.json, /metrics, /healthz and /readyz (contract section 7).
 class pages {
 public:
-    // All of them outlive this.
+    // The arguments must outlive this object.
     pages(application&, const exposure_tasks&, const login_watch&, const notifier&, const counters&,
           std::string version);
 
     io::awaitable<web_answer> show(web_request) const;
 
-    status_view view() const;  // pointing into the state: not across a co_await
+    status_view view() const;  // points into the state: do not keep it across a co_await
     std::string metrics() const;
 
 private:
@@ -45,8 +45,8 @@ private:
     std::string version_;
 };
 
-// Where the daemon shows its metrics: an address to ask (`metrics.listen`), a file for node_exporter
-// (`metrics.textfile`). Trouble with either is logged and never stops the work.
+// Publishes the metrics: on an address (`metrics.listen`), in a file for node_exporter (`metrics.textfile`).
+// A failure of either is logged and never stops the work.
 class metrics_outlets {
 public:
     metrics_outlets(application& app, task_group& group, timers& t, const pages& shown)
@@ -57,13 +57,13 @@ public:
     {
     }
 
-    // Listens where the configuration wants it now. Said again at each tick until it works: the address may
-    // be taken for a moment.
+    // Listens on the configured address. Called again at each tick until it works: the address may be in use
+    // for a moment.
     void open();
 
     void close();
 
-    // Writes the text file from now on: soon, and whenever something changed.
+    // Writes the text file from now on: soon, and after every change.
     void start() { writing_.start(); }
     void changed() { writing_.wake(); }
 
@@ -73,10 +73,10 @@ private:
     application& app_;
     task_group& group_;
     const pages& pages_;
-    periodic_task writing_;  // one write at a time, and behind nothing but the file's own disk
+    periodic_task writing_;  // one write at a time; a slow disk delays nothing else
     std::unique_ptr<web_server> server_;
     std::string listens_at_;
-    std::string failure_;   // said once
+    std::string failure_;   // logged once
     std::string textfile_;  // its last content
 };
 

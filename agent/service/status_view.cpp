@@ -108,7 +108,7 @@ std::string next_retry(const std::optional<policy::instant>& at, policy::instant
     return *at <= now ? "; next retry now" : "; next retry in " + until(at, now);
 }
 
-// The time of the next attempt, before the command that does not wait for it.
+// Inserts the time of the next attempt before the command that does not wait for it.
 std::string with_retry(std::string sentence, const std::optional<policy::instant>& at, policy::instant now)
 {
     return sentence.insert(std::min(sentence.find(". Retry now: "), sentence.size()), next_retry(at, now));
@@ -179,7 +179,7 @@ private:
         told_.push_back({sentence, command_of(sentence, usual), attention});
     }
 
-    // What keeps a whole exposure waiting is said once, not for each of its users.
+    // A problem of a whole exposure is shown once, not for each of its users.
     void add(const policy::user_status& s)
     {
         const auto& sentence = s.last_error.empty() ? s.sentence : s.last_error;
@@ -317,7 +317,7 @@ std::vector<credential_view> credential_views(const policy::desired_state& desir
     return views;
 }
 
-// ---- the line for systemctl
+// ---- the status line for systemctl
 
 namespace {
 

@@ -13,13 +13,13 @@
 #include <string>
 #include <vector>
 
-// The state of everything from the disk alone: `status`, /status.json, metrics, `systemctl status`.
+// The status of everything, from the disk alone: `status`, /status.json, metrics, `systemctl status`.
 
 namespace service {
 
 struct credential_view {
     std::string name;
-    std::string state;  // absent, current, failing
+    std::string state;  // absent, valid, failing
     std::optional<policy::instant> updated_at;
     std::string last_error;  // empty: none
 };
@@ -33,44 +33,44 @@ struct exposure_view {
 
 struct status_view {
     std::string owner;
-    std::string disk;  // why nothing can be kept, and so nothing is sent; empty: all is well
+    std::string disk;  // why nothing can be stored, and so nothing is sent; empty: no problem
     platform::login_status login;
-    std::vector<policy::user_status> users;  // pointing into the stored state that it was made from
+    std::vector<policy::user_status> users;  // point into the stored state that this was made from
     std::vector<exposure_view> exposures;
     std::vector<credential_view> credentials;
-    std::optional<policy::decommission> leaving;  // none: this host stays
+    std::optional<policy::decommission> leaving;  // none: this host is not being decommissioned
     std::optional<policy::notify_memory> notify;  // none: `notify` is not configured
 };
 
 status_view view_of(const policy::desired_state&, const policy::stored_state&, platform::login_status,
                     std::vector<credential_view>, policy::instant now);
 
-// Why the state directory cannot keep anything; empty: it can.
+// Why nothing can be stored in the state directory; empty: no problem.
 std::string disk_trouble(const disk::paths&);
 
-// One thing that a person is told, with the command that helps; empty: none does.
+// One notice for people, with the command that helps; empty: no command does.
 struct notice {
     std::string sentence;
     std::string command;
-    bool attention = true;  // false: it goes on by itself
+    bool attention = true;  // false: needs no action
 };
 
-// What is wrong, what is being deleted: the same for the terminal and the page.
+// Problems and pending deletions, the same for the terminal and the status page.
 std::vector<notice> notices(const status_view&, policy::instant now);
 
 // "2 of 2 users up to date, 1 being removed"
 std::string up_to_date(const std::vector<policy::user_status>&);
 
-// "3 h", "now"; "-" where there is none.
+// "3 h", "now"; "-" if there is no time.
 std::string until(const std::optional<policy::instant>&, policy::instant now);
 
-// True when somebody should look: `status --check` exits 1.
+// True when something needs a person's attention: `status --check` exits 1.
 bool needs_attention(const status_view&);
 
 // exposure-agent.status/v1 (contract section 4).
 boost::json::object to_json(const status_view&);
 
-// How the kept credentials of the file stand, from their records on disk.
+// The status of the configured credentials, from their records on disk.
 std::vector<credential_view> credential_views(const policy::desired_state&, const disk::paths&);
 
 // One line for `systemctl status`: "4 certificates ok, next rotation logs/siem-forwarder in 121 d".

@@ -35,7 +35,7 @@ bool task_group::start(std::string name, io::awaitable<void> work)
         }
         std::shared_ptr<state> in;
     };
-    // the place ends with the task: at its end, with its exception, or with a frame that never ran
+    // destroyed with the task: when it ends, when it throws, or with a frame that never ran
     const auto counted = [](io::awaitable<void> job, place taken) -> io::awaitable<void> {
         const auto held = std::move(taken);
         co_await std::move(job);

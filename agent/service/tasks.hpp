@@ -10,21 +10,21 @@
 #include <memory>
 #include <string>
 
-// The daemon's tasks: one gate that starts them and knows when all have ended, one timer that wakes them.
+// The daemon's tasks: a group that starts them and knows when all have ended, and a timer that wakes them.
 
 namespace service {
 
-// The stopping gate. After a stop was requested nothing starts any more, and ended() returns once everything
-// that was started has ended, by whatever way.
+// After a stop was requested, nothing starts any more, and ended() returns once everything that was started
+// has ended, in whatever way.
 class task_group {
 public:
-    // The stop outlives it; the tasks' owners outlive the io_context's run.
+    // The stop must outlive this object; the tasks' owners must outlive the run of the io_context.
     task_group(boost::asio::any_io_executor, io::stop_event&);
 
-    // False: a stop was requested, and nothing was started. An exception is logged and requests a stop.
+    // False: a stop was requested, and nothing was started. A task's exception is logged and requests a stop.
     bool start(std::string name, io::awaitable<void> work);
 
-    // Until every task has ended. Not to be called from one of them.
+    // Waits until every task has ended. Must not be called from one of them.
     io::awaitable<void> ended();
 
     bool stopping() const noexcept { return stop_.requested(); }
@@ -39,21 +39,21 @@ private:
     std::shared_ptr<state> state_;  // shared with the tasks: frames may be destroyed after this
 };
 
-// One timer for everything that waits in the daemon, so that a quiet one wakes up once or twice a minute,
-// however much waits. At each wake-up the wall clock is looked at: time that passed while the machine slept
-// counts, a clock that was set back does not make anything wait longer.
+// One timer for everything that waits in the daemon, so that an idle daemon wakes up once or twice a minute,
+// however many waits there are. Each wake-up also checks the wall clock: time in suspend counts, and a clock
+// that was set back does not make anything wait longer.
 class timers {
 public:
     using wall = std::chrono::system_clock;
 
-    // Wakes up at least every `slice` and calls `at_each` then. A test brings its own wall clock.
+    // Wakes up at least every `slice` and calls `at_each` then. Tests pass their own wall clock.
     timers(boost::asio::any_io_executor, io::stop_event&, std::chrono::milliseconds slice,
            std::function<void()> at_each, std::function<wall::time_point()> wall_now = wall::now);
 
-    // Until that much time has passed, the event is set, or a stop is requested.
+    // Waits until that much time has passed, the event is set, or a stop is requested.
     io::awaitable<void> wait(std::chrono::milliseconds, io::async_event&);
 
-    // Runs until the stop.
+    // Runs until a stop is requested.
     io::awaitable<void> run();
 
 private:
@@ -78,8 +78,8 @@ private:
     io::stop_event::subscription on_stop_;
 };
 
-// Knows whether work that is under way still gets on. Each piece by itself: one that is busy says nothing of
-// another one that hangs.
+// Detects running work that makes no progress. Each piece is watched by itself: progress of one does not hide
+// that another one hangs.
 class progress_watch {
 public:
     using time_point = std::chrono::steady_clock::time_point;
@@ -92,7 +92,7 @@ private:
     };
 
 public:
-    // As long as it lives, the work is under way.
+    // The work is running for the lifetime of its mark.
     class mark {
     public:
         mark(progress_watch& all, std::string name, std::chrono::steady_clock::duration limit,
@@ -106,7 +106,7 @@ public:
     };
 
     void progress(const std::string& name, time_point now);
-    // Some work has gone without any progress for longer than its limit.
+    // True when some work has made no progress for longer than its limit.
     bool stuck(time_point now) const;
     bool idle() const { return under_way_.empty(); }
 
@@ -114,13 +114,13 @@ private:
     std::list<entry> under_way_;
 };
 
-// Work that is done again and again: after the time that it asked for, or as soon as it is woken.
+// Work that runs repeatedly: after the time that it asked for, or as soon as it is woken.
 class periodic_task {
 public:
-    // Returns how long to wait before the next time.
+    // Returns how long to wait before the next run.
     using round = std::function<io::awaitable<std::chrono::milliseconds>()>;
 
-    // All of it outlives the group's tasks.
+    // The arguments and this object must outlive the group's tasks.
     periodic_task(task_group&, timers&, std::string name, round);
 
     void start(std::chrono::milliseconds delay = {});

@@ -53,7 +53,7 @@ bool is_us(int socket)
     return peer.uid == 0 || peer.uid == ::geteuid();
 }
 
-// A socket that a dead process left goes; anything else is not ours to take away.
+// Removes a socket that a dead process left; anything else is not ours to remove.
 policy::result<void> make_room(const std::filesystem::path& path)
 {
     struct stat status {};
@@ -65,7 +65,7 @@ policy::result<void> make_room(const std::filesystem::path& path)
     return {};
 }
 
-// The socket file at the path, held by a descriptor. errc::foreign_file: it is not the one that we made.
+// Opens the socket file at the path. errc::foreign_file: it is not the one that we created.
 policy::result<disk::descriptor> own_socket(const socket_path& reachable, const std::filesystem::path& path)
 {
     disk::descriptor file(::open(reachable.text.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
@@ -77,7 +77,7 @@ policy::result<disk::descriptor> own_socket(const socket_path& reachable, const 
     return file;
 }
 
-// bind() takes the umask off the mode of the socket. By descriptor: what stands at the path may be swapped.
+// bind() applies the umask to the socket's mode. Uses a descriptor: the file at the path may be swapped.
 policy::result<void> set_mode(const socket_path& reachable, const std::filesystem::path& path, unsigned mode)
 {
     const auto file = own_socket(reachable, path);
@@ -87,7 +87,7 @@ policy::result<void> set_mode(const socket_path& reachable, const std::filesyste
     return {};
 }
 
-// Counts for as long as it lives.
+// Increments the number for its lifetime.
 class counted {
 public:
     explicit counted(std::size_t& number) : number_(number) { ++number_; }
@@ -98,7 +98,7 @@ private:
     std::size_t& number_;
 };
 
-// An element of the list for as long as it lives.
+// Keeps the stream in the list for its lifetime.
 class listed {
 public:
     listed(std::list<stream*>& all, stream& one) : all_(all), place_(all.insert(all.end(), &one)) {}
@@ -132,7 +132,7 @@ http::response<http::string_body> response_of(web_answer answer, unsigned versio
     return response;
 }
 
-// What a request that cannot be read is told; none: nobody is there to hear it.
+// The answer to an unreadable request; nullopt: nobody is there to receive it.
 std::optional<web_answer> complaint(const error_code& error)
 {
     const auto text = [](unsigned status, const char* what) {
@@ -171,7 +171,7 @@ struct web_server::impl : std::enable_shared_from_this<impl> {
     web_handler handler;
     web_limits limits;
     acceptor listener;
-    std::list<stream*> waiting;  // for a whole request, the longest first: these may be closed at any time
+    std::list<stream*> waiting;  // for a whole request, longest wait first: may be closed at any time
     std::size_t working = 0;
     bool only_us = false;
     bool closing = false;
@@ -195,7 +195,7 @@ policy::result<void> web_server::impl::start(const protocol::endpoint& at, const
     error_code error;
     listener.open(at.protocol(), error);
     if (!error && !mode) listener.set_option(asio::socket_base::reuse_address(true), error);
-    // The socket file takes the mode of the socket: it is never open to others, not for a moment.
+    // The socket file gets the mode of the socket, so that it is never open to others, not even for a moment.
     if (!error && mode && ::fchmod(listener.native_handle(), *mode) != 0)
         error.assign(errno, boost::system::system_category());
     if (!error) listener.bind(at, error);
@@ -215,7 +215,7 @@ io::awaitable<void> web_server::impl::accept(std::shared_ptr<impl> self)
         auto [error, peer] = co_await listener.async_accept(quiet);
         if (closing) co_return;
         if (error) {
-            // Out of descriptors or memory: later, rather than never or in a busy loop.
+            // Out of descriptors or memory: retry later, rather than give up or spin.
             if (auto slept = co_await io::sleep_for(std::chrono::seconds(1), group.stop()); !slept) co_return;
             continue;
         }
