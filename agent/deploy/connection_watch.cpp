@@ -32,7 +32,7 @@ bool is_about_certificate(int alert)
 }
 
 // "ssl://host:1/bootstrap: Receive failed: ../ssl/rec.c:1602:f error:0A:SSL routines::WHAT
-// (after 5ms in ...)": drops the locations in OpenSSL's source, which help nobody.
+// (after 5ms in ...)": drops the locations in OpenSSL's source, which mean nothing to a reader.
 std::string cleaned(std::string_view reason)
 {
     constexpr std::string_view lead = "SSL routines::";

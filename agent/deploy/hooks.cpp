@@ -259,7 +259,7 @@ io::task<void> hooks_runner::run_one(const hook_run& run, std::size_t index)
     co_return policy::result<void>();
 }
 
-// As root, runs no hook unless root alone can change all of their programs.
+// As root, runs no hook unless only root can change the programs of all of them.
 io::task<void> hooks_runner::run(hook_run run)
 {
     for (const auto& hook : run.hooks) {

@@ -20,8 +20,8 @@ namespace deploy {
 std::string find_program(const std::string& name, const std::vector<std::string>& directories);
 
 // Runs a configured command with a text on its standard input (identity.publish, notify.command):
-// without a shell, with a minimal environment, for at most 30 s. check_program: refuse one that
-// others than root can change, as for hooks run by root. Failure: it was not started.
+// without a shell, with a minimal environment, for at most 30 s. check_program: refuse one that users
+// other than root can change, as for hooks run by root. Failure: it was not started.
 io::task<io::process_outcome> run_command(io::process&, std::vector<std::string> argv, std::string input,
                                           bool check_program = ::geteuid() == 0);
 

@@ -78,7 +78,7 @@ constexpr std::size_t longest_name = 200;  // leaves room for the temporary suff
 constexpr std::string_view temporary_suffix = ".exposure-agent";
 constexpr int deepest_tree = 16;  // ours have two levels
 constexpr std::size_t most_names = 100'000;
-constexpr int most_links = 16;  // on the way to one directory
+constexpr int most_links = 16;  // on the path to one directory
 
 std::string cannot(const char* do_what, const std::string& path)
 {
@@ -111,7 +111,7 @@ std::filesystem::path without_slash(const std::filesystem::path& path)
     return normal.has_filename() || !normal.has_relative_path() ? normal : normal.parent_path();
 }
 
-// One step of the walk, opened only to continue from (O_PATH) and checked on that descriptor.
+// One step of the walk along a path, opened only to continue from (O_PATH) and checked on that descriptor.
 struct component {
     descriptor fd;
     struct stat facts = {};
@@ -135,7 +135,7 @@ policy::failure unsafe(const std::string& path, const std::string& why)
             .kind = policy::retry::after_change};
 }
 
-// Others must not be able to swap the entries of a directory on the way.
+// Others must not be able to swap the entries of a directory on the path.
 policy::result<void> refuse_if_swappable(const struct stat& facts, const std::string& path,
                                          const receiver& to)
 {
@@ -357,13 +357,13 @@ policy::result<directory> directory::create(const std::string& name, const acces
             return from_errno(errno, cannot("sync the directory above", path_.string()));
     io::crash_point("disk.directory.before");
     // create with the final mode: a set-group-id bit inherited from the parent is lost in a chmod by
-    // somebody outside the group
+    // a process outside the group
     if (mkdirat(fd(), temporary.c_str(), wanted.mode) != 0 && errno != EEXIST)
         return from_errno(errno, cannot("create the directory", path_of(name)));
     descriptor made(openat(fd(), temporary.c_str(), open_flags | O_NOFOLLOW));
     if (!made && errno == ENOENT && has(name)) return enter(name);
     if (!made) return from_errno(errno, cannot("open the directory", path_of(temporary)));
-    // a directory that somebody put there instead must not be opened up to others
+    // a directory that another user put there instead must not be opened up to others
     const auto inside = names_in(made.get(), path_of(temporary), [](const std::string&) { return true; });
     if (!inside) return inside.error();
     if (!inside->empty() && has(name)) return enter(name);  // another thread has created and filled it
@@ -417,7 +417,7 @@ policy::result<std::vector<std::string>> directory::names(const name_filter& wan
 
 policy::result<void> directory::sync() const
 {
-    // a directory on the way is open with O_PATH, which cannot be synced
+    // a directory on the path is open with O_PATH, which cannot be synced
     const descriptor again(openat(fd(), ".", open_flags));
     if (again && fsync(again.get()) == 0) return {};
     return from_errno(errno, cannot("sync the directory", path_.string()));

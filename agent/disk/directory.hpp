@@ -12,12 +12,12 @@
 #include <utility>
 #include <vector>
 
-// The only place that turns errno into a failure.
+// The only place that converts errno to a failure.
 
 namespace disk {
 
 // "what: the system's message; what to do". ENOSPC, EDQUOT and EFBIG are errc::disk_full, ELOOP, ENOTDIR,
-// EISDIR and EEXIST (something of another kind is there) errc::foreign_file, everything else errc::disk.
+// EISDIR and EEXIST (something else has that name) errc::foreign_file, everything else errc::disk.
 policy::failure from_errno(int error, std::string what);
 
 // errc::foreign_file: "path is <what it is>; it is left alone: move it away".
@@ -38,7 +38,7 @@ struct access {
     bool operator==(const access&) const = default;
 };
 
-// The user and group whose files a path leads to: directories on the way may belong to them, too.
+// The user and group whose files a path leads to: directories on the path may belong to them, too.
 struct receiver {
     std::optional<uid_t> uid = {};
     std::optional<gid_t> gid = {};
@@ -54,9 +54,9 @@ std::string temporary_name(const std::string& name);
 
 class directory {
 public:
-    // Walks an absolute path component by component, so that nobody can redirect it. A link on the way
-    // is followed only if root or we own it; a directory on the way is refused, by name, if others
-    // could swap its entries (it belongs to somebody other than root, us or the receiver, or it is
+    // Walks an absolute path component by component, so that nobody can redirect it. A link on the path
+    // is followed only if root or we own it; a directory on the path is refused, by name, if others
+    // could swap its entries (it belongs to anyone other than root, us or the receiver, or it is
     // writable by group or others and not sticky). errc::foreign_file also if the last component is a
     // link or not a directory. errc::disk with the message of ENOENT if it does not exist.
     [[nodiscard]] static policy::result<directory> open(const std::filesystem::path&, const receiver& = {});
@@ -73,7 +73,7 @@ public:
     [[nodiscard]] policy::result<directory> enter(const std::string& name) const;
 
     // The same; creates it if missing and corrects its access. errc::foreign_file also if it belongs
-    // to somebody else.
+    // to another user.
     [[nodiscard]] policy::result<directory> make(const std::string& name, const access&) const;
 
     [[nodiscard]] bool has(const std::string& name) const;
@@ -110,7 +110,7 @@ private:
 [[nodiscard]] policy::result<descriptor> open_program(const std::filesystem::path&);
 
 // Sets mode and owner where they differ; `path` is for messages. errc::foreign_file: it belongs
-// to somebody other than us or the wanted owner.
+// to anyone other than us or the wanted owner.
 [[nodiscard]] policy::result<void> set_access(int fd, const access&, const std::string& path);
 
 // Removes one of our directories with everything in it. Links in it are removed, never followed.

@@ -451,7 +451,7 @@ result<std::string> current_of(const directory& published)
     return **link;
 }
 
-// A generation that cannot be removed is tried again by the next publish: the one in use is in place,
+// An old generation that cannot be removed is retried by the next publish: the one in use is in place,
 // which is what the caller asked for.
 void remove_older(const directory& published, const publication& what)
 {
@@ -531,7 +531,7 @@ result<void> file_publisher::unpublish(const std::string& path, const std::vecto
         if (auto cleared = remove_leftover(*published, id, is_ours); !cleared) return cleared;
         if (auto removed = remove_generation(*published, id); !removed) return removed;
     }
-    // only if nothing of anybody's is left in it
+    // only if it is empty
     if (const auto above = directory::open(published->path().parent_path(), theirs); above)
         unlinkat(above->fd(), published->path().filename().c_str(), AT_REMOVEDIR);
     return {};

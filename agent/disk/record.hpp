@@ -41,7 +41,7 @@ template <described T>
 using members_of =
     boost::describe::describe_members<T, boost::describe::mod_public | boost::describe::mod_inherited>;
 
-// What is empty or false: left out of a stored record, shown in an answer. An optional that is none never is.
+// Empty and false values: left out of a stored record, written in an answer. Unset optionals are never written.
 enum class defaults { left_out, written };
 
 class writer {
@@ -199,7 +199,7 @@ public:
         std::string word;
         return decode(from, word) && boost::describe::enum_from_string(word.c_str(), to);
     }
-    // An unknown code only says that something failed.
+    // An unknown code means only that something failed.
     bool decode(const boost::json::value& from, policy::errc& to) const
     {
         std::string word;

@@ -30,7 +30,7 @@ std::string ending_in_newline(std::string_view text)
     return line;
 }
 
-// The Kafka files refer to the others through `current`, so they stay correct when it moves on.
+// The Kafka files refer to the others through `current`, so they stay correct when it is switched.
 std::string neighbour(const publication& what, const char* name)
 {
     return what.output.directory + "/current/" + name;

@@ -15,7 +15,7 @@ struct sqlite3;
 struct sqlite3_stmt;
 
 // Internal to this directory: SQLite with results instead of exceptions. The only place that
-// turns SQLite errors into failures.
+// converts SQLite errors to failures.
 
 namespace disk::sqlite {
 

@@ -672,7 +672,7 @@ result<void> state_database::take_over()
         mine.owner = stored->owner;
     if (auto done = writer_->run("BEGIN IMMEDIATE"); !done) return done;
     auto done = keep_value(*writer_, installation_name, record::write(mine));
-    // what waited for this is not blocked any more, before the next pass says so
+    // what waited for this is no longer blocked; do not wait for the next pass to find out
     for (const char* unblock :
          {"UPDATE users SET record = json_remove(record, '$.blocked') WHERE json_valid(record) AND "
           "json_extract(record, '$.blocked.reason') = 'cloned'",

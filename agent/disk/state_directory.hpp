@@ -26,7 +26,7 @@ public:
 
     std::filesystem::path private_directory() const;  // 0700, everything below
     std::filesystem::path database() const;
-    std::filesystem::path reserve() const;  // space for responses, given up when the disk is full
+    std::filesystem::path reserve() const;  // space for responses, deleted when the disk is full
 
 private:
     std::filesystem::path state_dir_;
@@ -47,7 +47,7 @@ public:
     // errc::foreign_file: the lock file is a link or not a regular file. The state directory must exist.
     [[nodiscard]] static policy::result<state_lock> acquire(const paths&, owner = owner::command);
 
-    // Whether the holder is a daemon or has not said yet what it is. For callers that got errc::busy.
+    // Whether the holder is a daemon or has not recorded yet what it is. For callers that got errc::busy.
     [[nodiscard]] static bool is_daemons(const paths&);
 
 private:
