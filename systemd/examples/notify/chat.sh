@@ -1,7 +1,7 @@
 #!/bin/sh
 # notify: {command: [/usr/local/lib/exposure-agent/chat.sh]}
-# Posts to an incoming webhook that wants {"text": ...} (Slack, Mattermost, Rocket.Chat, Teams workflows). The address
-# is a secret, so it comes from a file that only the agent can read, by standard input. Needs jq and curl.
+# Posts {"text": ...} to an incoming webhook (Slack, Mattermost, Rocket.Chat, Teams workflows). The address is a secret,
+# so curl reads it from a file that only root and the agent can read. Requires jq and curl.
 set -eu
 jq '{text: "*\(.state)* \(.host): \(.message)\(if .remedy == "" then "" else "\nRun: `\(.remedy)`" end)"}' |
   curl --silent --show-error --fail --max-time 25 --header 'Content-Type: application/json' \

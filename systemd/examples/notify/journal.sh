@@ -1,6 +1,6 @@
 #!/bin/sh
 # notify: {command: [/usr/local/lib/exposure-agent/journal.sh]}
-# One journal entry with fields to search and alert on: journalctl NOTIFY_CASE=login. Needs jq and logger.
+# Writes a journal entry with fields to search and alert on: journalctl NOTIFY_CASE=login. Requires jq and logger.
 set -eu
 jq -r '
   def line: gsub("[\r\n]"; " ");

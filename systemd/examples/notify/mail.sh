@@ -1,6 +1,6 @@
 #!/bin/sh
 # notify: {command: [/usr/local/lib/exposure-agent/mail.sh]}
-# Sends a mail by SMTP: the service's sandbox lets no local mailer change users. Needs jq and curl.
+# Sends e-mail over SMTP: in the service's sandbox, a local mailer cannot change its user. Requires jq and curl.
 set -eu
 server=${MAIL_SERVER:-smtp://mail.example.com} from=exposure-agent@example.com to=oncall@example.com
 jq -r --arg from "$from" --arg to "$to" '

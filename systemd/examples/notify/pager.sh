@@ -1,7 +1,7 @@
 #!/bin/sh
 # notify: {command: [/usr/local/lib/exposure-agent/pager.sh]}
-# Opens and resolves an incident at an events API like PagerDuty's (v2). The same case of the same host is one
-# incident, whatever is repeated. The routing key is a secret and comes from a file. Needs jq and curl.
+# Opens and resolves incidents through an events API such as PagerDuty's (v2). Repeated notifications of one case belong
+# to the same incident. The routing key is a secret and is read from a file. Requires jq and curl.
 set -eu
 key_file=${PAGER_KEY_FILE:-/etc/exposure-agent/pager-key}
 url=${PAGER_URL:-https://events.example.com/v2/enqueue}
