@@ -22,7 +22,7 @@ struct probe_answer {
 // or, if the broker's reset overtakes the alert, as a bare disconnect before the first response.
 class connection_watch {
 public:
-    // The message of the error callback; all_down: no broker of the list is reachable any more.
+    // The message of the error callback; all_down: all brokers of the list are unreachable.
     void reported(std::string_view reason, bool all_down);
 
     // A log line of the debug context "broker".

@@ -452,7 +452,7 @@ result<std::string> current_of(const directory& published)
 }
 
 // An old generation that cannot be removed is retried by the next publish: the one in use is in place,
-// which is what the caller asked for.
+// and that is what the caller asked for.
 void remove_older(const directory& published, const publication& what)
 {
     const auto names = published.names([&](const std::string& name) {

@@ -41,7 +41,7 @@ template <described T>
 using members_of =
     boost::describe::describe_members<T, boost::describe::mod_public | boost::describe::mod_inherited>;
 
-// Empty and false values: left out of a stored record, written in an answer. Unset optionals are never written.
+// Empty and false values: left out of a stored record, written in an answer. Unset optionals: never written.
 enum class defaults { left_out, written };
 
 class writer {

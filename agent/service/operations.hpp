@@ -146,7 +146,7 @@ public:
     // Lock for fetching credentials, where other tasks fetch them too; empty: none is needed.
     using credentials_guard = std::function<io::awaitable<std::shared_ptr<void>>()>;
 
-    // True when nobody waits for the verb's answer any more; empty: somebody always does.
+    // True when nobody waits for the verb's answer any longer; empty: somebody always does.
     using caller_gone = std::function<bool()>;
 
     // The state directory must be held and the state loaded.

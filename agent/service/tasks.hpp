@@ -14,7 +14,7 @@
 
 namespace service {
 
-// After a stop was requested, nothing starts any more, and ended() returns once everything that was started
+// After a stop was requested, nothing new starts, and ended() returns once everything that was started
 // has ended, in whatever way.
 class task_group {
 public:
