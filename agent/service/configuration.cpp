@@ -48,7 +48,7 @@ std::string bound_to_start(const policy::desired_state& before, const policy::de
 
 config::outcome one_error(const std::string& file, const std::string& text, const config::environment& from)
 {
-    auto failed = config::parse("", file, from);  // for the state directory that an empty file has
+    auto failed = config::parse("", file, from);  // with the state_dir of an empty file
     failed.errors = {{.file = file, .text = text}};
     return failed;
 }

@@ -170,7 +170,7 @@ private:
              month += months(1), ++index) {
             const auto which = static_cast<unsigned>(month.month());
             std::string name = index % every == 0 ? names.at(which - 1) : "";
-            const bool room = every == 1 && which < 12;  // January's name, which has the year, needs it
+            const bool room = every == 1 && which < 12;  // January's label has the year and needs the room
             if (!name.empty() && (which == 1 || (index == 0 && room)))
                 name += " " + std::to_string(static_cast<int>(month.year()));
             tick(sys_days(month / 1), name);
