@@ -17,8 +17,8 @@ bool is_noted(const policy::generation& g, const std::string& id)
     return std::ranges::find(g.not_ours, id) != g.not_ours.end();
 }
 
-// True when the user's certificate is for this key. Without a certificate nobody can use the user: true if its
-// id is in our records or it will never get one; errc::unavailable if a certificate may still come.
+// True when the user's certificate is for this key. Without a certificate nobody can use the user: true if
+// its id is in our records or it will never get one; errc::unavailable if a certificate may still come.
 policy::result<bool> has_key(const platform::user_detail& detail, const policy::generation& g,
                              policy::instant now)
 {
