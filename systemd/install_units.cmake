@@ -1,4 +1,4 @@
-# Runs at install time, see CMakeLists.txt: fills in the units and puts them where systemd looks.
+# Runs at install time (see CMakeLists.txt): fills in the unit files and installs them where systemd finds them.
 
 set(BINDIR ${CMAKE_INSTALL_PREFIX}/${bin_dir})
 file(READ ${source_dir}/hardening.conf.in HARDENING)
@@ -15,7 +15,7 @@ foreach(unit IN LISTS units)
 endforeach()
 file(INSTALL ${staged} DESTINATION ${CMAKE_INSTALL_PREFIX}/lib/systemd/system)
 
-# As GNUInstallDirs does it: /etc belongs to /usr, every other prefix has its own.
+# As in GNUInstallDirs: the prefix /usr uses /etc, every other prefix has its own etc directory.
 set(etc_dir ${CMAKE_INSTALL_PREFIX}/etc)
 if(CMAKE_INSTALL_PREFIX STREQUAL "/usr")
   set(etc_dir /etc)

@@ -1,28 +1,28 @@
-# cpack -G DEB: what debhelper would do for a package with units and a system user, said by hand.
+# cpack -G DEB: does what debhelper would do for a package with units and a system user.
 
 set(CPACK_GENERATOR DEB)
 set(CPACK_PACKAGE_NAME exposure-agent)
 set(CPACK_PACKAGE_VERSION ${PROJECT_VERSION})
 set(CPACK_PACKAGE_CONTACT "exposure-agent maintainers <exposure-agent@example.com>")
 set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "keeps Kafka client certificates of an event exposure service fresh")
-set(CPACK_PACKAGE_DESCRIPTION "A small daemon that requests, proves, publishes, rotates and retires the
-TLS client certificates with which Kafka clients read a cloud platform's
-exposed logs, health and lifecycle events. It reads one YAML file, keeps
-every certificate fresh without a person, and tells systemd, the journal
-and Prometheus how it is.
+set(CPACK_PACKAGE_DESCRIPTION "A small daemon that requests, verifies, publishes, rotates and retires
+the TLS client certificates that Kafka clients use to read the logs,
+health and lifecycle events of a cloud platform. It is configured by one
+YAML file, keeps every certificate fresh unattended, and reports its
+status to systemd, the journal and Prometheus.
 .
-It starts once /etc/exposure-agent/agent.yaml exists.")
+The service does not start before /etc/exposure-agent/agent.yaml exists.")
 set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
 set(CPACK_STRIP_FILES ON)
 set(CPACK_VERBATIM_VARIABLES ON)
-# Whoever packs may have any umask; the package has these.
+# The same permissions whatever the umask of the build.
 set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
     OWNER_READ OWNER_WRITE OWNER_EXECUTE GROUP_READ GROUP_EXECUTE WORLD_READ WORLD_EXECUTE)
 
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
-# libsystemd0 is loaded at run time, where dpkg-shlibdeps does not see it
+# libsystemd0 is loaded with dlopen, so dpkg-shlibdeps does not find it
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "systemd (>= 247), libsystemd0")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS ca-certificates)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The main job from start to finish against the bundled platform, on this machine only. Installs what is missing,
-# builds, works in a temporary directory, and leaves nothing behind but the build.
+# Shows the main job from start to finish against the bundled platform simulator, on this machine only. Installs missing
+# packages, builds, works in a temporary directory, and leaves only the build behind.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tests/packages.sh
@@ -23,7 +23,7 @@ finish() {
     local status=$?
     [ -z "$simulator" ] || { kill "$simulator" && wait "$simulator"; } || true
     cd / && rm -rf "$demo"
-    [ $status = 0 ] || echo "The demonstration failed: exit $status" >&2
+    [ $status = 0 ] || echo "The demo failed (exit $status)" >&2
 }
 trap finish EXIT
 cd "$demo"
@@ -40,7 +40,7 @@ fails_with() {
     [ "$status" = "$1" ]
 }
 
-say 'A cloud platform of our own: login, event exposure services and a certificate authority, over TLS.'
+say 'Start a simulated cloud platform: login server, event exposure services and certificate authority, over TLS.'
 run 'platform-simulator --directory platform &'
 simulator=$!
 until [ -e platform/ready.json ]; do
@@ -49,7 +49,7 @@ until [ -e platform/ready.json ]; do
 done
 platform=$(python3 -c 'import json; print(json.load(open("platform/ready.json"))["base_url"])')
 
-say 'The whole of what the agent is told: where to log in, and who needs a certificate.'
+say 'The complete configuration of the agent: where to log in, and who needs a certificate.'
 (umask 077 && echo simulator-client-secret >client-secret)
 cat >agent.yaml <<END
 owner: demo
@@ -65,7 +65,7 @@ network: {ca_file: $demo/platform/ca.pem}
 defaults:
   contact: team@example.com
   key: ecdsa-p256
-  rotation: {retire_after: 2s}     # 24h by default: here, nobody wants to wait for it
+  rotation: {retire_after: 2s}     # default 24h; shorter here, so that the demo does not wait
 
 reconcile: {settle: 1s}
 
@@ -87,7 +87,7 @@ chmod 0644 agent.yaml
 run 'cat agent.yaml'
 run 'exposure-agent -c agent.yaml check'
 
-say 'Nothing works without a login. It is done once, by a person with a browser; here, curl is the browser.'
+say 'The agent needs a login. A person logs in once, with a browser; in this demo, curl is the browser.'
 fails_with 77 'exposure-agent -c agent.yaml plan'
 echo '$ exposure-agent -c agent.yaml login'
 coproc login { exec exposure-agent -c agent.yaml login 2>&1; }
@@ -107,62 +107,62 @@ cat <&"$answer"
 wait "$login_pid"
 run 'exposure-agent -c agent.yaml token'
 
-say 'What would be done? Then do it.'
+say 'Show what would change, then apply it.'
 run 'exposure-agent -c agent.yaml plan'
 run 'exposure-agent -c agent.yaml reconcile'
 run 'exposure-agent -c agent.yaml status'
 
-say 'A certificate that fits its key, behind a link that moves in one rename, and a consumer that was told.'
+say 'The certificate and its key, behind a link that is switched with one rename; a hook has notified the consumer.'
 live=state/live/logs/siem-forwarder
 run "ls -l $live $live/current/"
 run "openssl x509 -in $live/current/cert.pem -noout -subject -enddate"
 run 'cat consumer.log'
 
-say 'Now nothing is due: a second pass looks, and touches nothing.'
+say 'Nothing is due now: a second pass changes nothing.'
 run 'exposure-agent -c agent.yaml plan --detailed-exitcode'
 run 'exposure-agent -c agent.yaml reconcile'
 
-say 'A new certificate out of turn: a second user, side by side with the one in use, and the consumer is told again.'
+say 'Rotate now: a second user is created next to the one in use, and the hook notifies the consumer again.'
 run 'exposure-agent -c agent.yaml rotate logs/siem-forwarder'
 run 'cat consumer.log'
 run 'exposure-agent -c agent.yaml explain logs/siem-forwarder'
 
-say 'The file is the interface. A mistake in it is told with its place, and nothing is touched.'
+say 'Everything is controlled by the configuration file. A mistake is reported with its position, and nothing changes.'
 run "sed 's/consumer_group: archive/consumer_groop: archive/' agent.yaml > wrong.yaml"
 fails_with 78 'exposure-agent -c wrong.yaml check'
 
-say 'One user leaves, another one comes.'
+say 'Remove one user and add another.'
 run "sed -i 's/archive/audit/' agent.yaml"
 fails_with 2 'exposure-agent -c agent.yaml plan --detailed-exitcode'
 run 'exposure-agent -c agent.yaml reconcile'
 run 'exposure-agent -c agent.yaml status'
 
-say 'Who was replaced, or has left, stays for retire_after, so that there is a way back. Then it goes.'
+say 'Replaced and removed users are kept for retire_after, so that a rollback is possible. Then they are deleted.'
 run 'sleep 2'
 run 'exposure-agent -c agent.yaml plan'
 run 'exposure-agent -c agent.yaml reconcile'
 run 'exposure-agent -c agent.yaml status --check'
 
-say 'What the platform has. Users of others would be shown, and never touched.'
+say 'List what exists on the platform. Users that belong to others would be listed too, but are never changed.'
 run 'exposure-agent -c agent.yaml instances'
 run 'exposure-agent -c agent.yaml users'
 [ "$(exposure-agent -c agent.yaml users -o json | grep -o '"remote_id"' | wc -l)" = 2 ]
 
-say 'The platform has more: a catalog to order from. What does an order want to know?'
+say 'The platform also has a catalog. Show what an order for one of its items requires.'
 cat >>agent.yaml <<END
 
 catalog: {base_url: $platform}
 END
 run 'exposure-agent -c agent.yaml catalog template oracle-database --business-group group-1 | python3 -m json.tool'
 
-say 'Order it, and follow the order to its end. A key that the item lacks is refused before anything is sent.'
+say 'Order it and wait for the result. A key that the item does not have is rejected before anything is sent.'
 fails_with 64 'exposure-agent -c agent.yaml catalog request oracle-database --business-group group-1 --set planNam=small'
 run 'exposure-agent -c agent.yaml catalog request oracle-database --business-group group-1 --set planName=small --wait'
 
-say 'Some values only the form of an action shows: here, the keys of an object storage.'
+say 'Some values are shown only by the form of an action, such as the access keys of an object store.'
 run 'exposure-agent -c agent.yaml action values bucket-1 show-keys provider-accessKeyID'
 
-say 'The agent keeps them in a file, like a certificate: written when they change, and then the hook runs.'
+say 'The agent keeps such values in a file: when they change, it writes the file and runs the hooks.'
 cat >>agent.yaml <<END
 
 credentials:
@@ -181,7 +181,7 @@ run 'exposure-agent -c agent.yaml reconcile'
 run '(. ./s3.env && echo "the access key is $ACCESS_KEY")'
 run 'tail -n 1 consumer.log'
 
-say 'Nothing new: the file stays as it is. Then somebody changes the keys, and the next pass has them.'
+say 'No change: the file is not touched. After the keys change on the platform, the next pass updates the file.'
 written=$(stat -c '%i %y' s3.env)
 run 'exposure-agent -c agent.yaml reconcile'
 [ "$(stat -c '%i %y' s3.env)" = "$written" ]
@@ -192,4 +192,4 @@ run 'exposure-agent -c agent.yaml reconcile'
 run '(. ./s3.env && echo "the access key is $ACCESS_KEY")'
 run 'exposure-agent -c agent.yaml status'
 
-say 'That was all. On a host, `exposure-agent run` does it under systemd: see README.md.'
+say 'End of the demo. On a host, systemd runs this as the service exposure-agent: see README.md.'

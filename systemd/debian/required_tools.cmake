@@ -1,4 +1,4 @@
-# cpack reads this first. Without dpkg-shlibdeps it would make a package that depends on no library, and succeed.
+# cpack reads this file first. Without dpkg-shlibdeps, cpack would silently build a package without library dependencies.
 
 foreach(pair dpkg-shlibdeps=dpkg-dev file=file)
   string(REPLACE "=" ";" pair ${pair})

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Runs every fuzz target with libFuzzer under AddressSanitizer and UndefinedBehaviorSanitizer.
+# Runs all fuzz targets, or those named, with libFuzzer under AddressSanitizer and UndefinedBehaviorSanitizer.
 #
-#   tests/fuzz/run.sh SECONDS [TARGET...]     SECONDS is the total for all targets
+#   tests/fuzz/run.sh SECONDS [TARGET...]     SECONDS: total time for all targets
 #
-# Inputs that reach new code are kept in build-fuzz/corpus; a failing input is left in build-fuzz/ and can be
-# replayed with `build-fuzz/tests/fuzz/fuzz-TARGET FILE`.
+# Inputs that reach new code are stored in build-fuzz/corpus. A failing input is stored in build-fuzz/; replay it with
+# `build-fuzz/tests/fuzz/fuzz-TARGET FILE`.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 if ! command -v clang++ >/dev/null; then
-    echo "tests/fuzz/run.sh: clang is not installed (Debian: apt-get install clang)" >&2
+    echo "tests/fuzz/run.sh: clang is not installed; run: apt-get install clang" >&2
     exit 1
 fi
 seconds=${1:?usage: tests/fuzz/run.sh SECONDS [TARGET...]}
@@ -28,7 +28,7 @@ CC=clang CXX=clang++ cmake -S . -B build-fuzz -DCMAKE_BUILD_TYPE=Debug '-DCMAKE_
     -DSANITIZE=ON -DBUILD_TESTING=ON "${launcher[@]}" --log-level=WARNING
 cmake --build build-fuzz -j "$jobs" --target "${targets[@]/#/fuzz-}"
 
-# run as many targets in parallel as there are jobs, each for its share of the time
+# run one target per job in parallel, each for its share of the time
 share=$((seconds * jobs / ${#targets[@]}))
 [ $share -gt 0 ] || share=1
 drive() {
