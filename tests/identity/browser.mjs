@@ -1,5 +1,5 @@
-// Logs in at a real login page with the system's Chromium, and prints where the person ends up and what is shown there.
-// usage: node browser.mjs CHROMIUM URL REDIRECT_URL PERSON   (the password on standard input)
+// Logs in at a real login page with the system's Chromium, and prints the final address and the text shown there.
+// usage: node browser.mjs CHROMIUM URL REDIRECT_URL PERSON   (reads the password from standard input)
 import fs from 'node:fs';
 import {chromium} from 'playwright-core';
 
@@ -18,7 +18,7 @@ try {
   page.on('request', request => {
     if (!request.isNavigationRequest() || new URL(request.url()).origin !== new URL(target).origin) return;
     end = request.url();
-    // where nobody listens at the redirect address, Chromium shows an error page of its own
+    // if nothing listens at the redirect address, Chromium shows its own error page
     shown = request.response().then(answer => answer && page.waitForURL(end)).catch(() => {});
   });
   await page.goto(url);

@@ -1,5 +1,5 @@
 // An authorization server for the tests: refresh tokens rotate, a reuse revokes the whole grant (node-oidc-provider).
-// What it has promised survives kill -9: each change is in a journal before the answer goes out.
+// Its state survives kill -9: each change is written to a journal before the response is sent.
 // usage: node provider.mjs PORT ACCESS_TOKEN_SECONDS JOURNAL CLIENTS   (CLIENTS: JSON, {id: {secret, redirect_urls, life}})
 import fs from 'node:fs';
 import Provider from 'oidc-provider';
@@ -58,12 +58,12 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
     AccessToken: Number(life), Grant: 3600, Session: 3600, Interaction: 600,
     RefreshToken: (_context, token, client) => {
       const limit = clients[client.clientId].life ?? 3600;
-      return token.iiat ? token.iiat + limit - Math.floor(Date.now() / 1000) : limit;  // of the session, not of a token
+      return token.iiat ? token.iiat + limit - Math.floor(Date.now() / 1000) : limit;  // age of the session, not of the token
     },
   },
 });
 provider.proxy = true;
-// Microseconds from the last change of a refresh token to the end of the answer, one line each: see figures.md.
+// Logs the microseconds from the last change of a refresh token to the end of the response, one per line: see figures.md.
 provider.use(async (context, next) => {
   committed = undefined;
   await next();

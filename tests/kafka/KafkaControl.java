@@ -20,8 +20,8 @@ import org.apache.kafka.common.resource.ResourcePatternFilter;
 import org.apache.kafka.common.resource.ResourceType;
 import org.apache.kafka.common.serialization.StringSerializer;
 
-// One long-lived JVM that does to the broker what the tests ask, a command a line: Kafka's own tools take seconds
-// to start, each. Answers one line per command: "ok TEXT" or "error TEXT".
+// A long-running JVM that controls the broker for the tests, because each of Kafka's own tools takes seconds to start.
+// Reads one command per line and prints one line per command: "ok TEXT" or "error TEXT".
 public final class KafkaControl {
     private final Admin admin;
     private final KafkaProducer<String, String> producer;
@@ -50,7 +50,7 @@ public final class KafkaControl {
 
     private String perform(String[] words) throws Exception {
         switch (words[0]) {
-            case "wait": // until the broker answers
+            case "wait": // until the broker responds
                 return admin.describeCluster().clusterId().get();
             case "topic": // topic NAME
                 admin.createTopics(List.of(new NewTopic(words[1], 1, (short) 1))).all().get();

@@ -8,8 +8,8 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.StringDeserializer;
 
-// A consumer as applications have one: reads with the agent's client.properties, and commits what it has written to
-// standard output. (kcat's group mode drops one message when it is told to end.) SIGTERM ends it: it leaves the group.
+// A typical consumer: reads with the agent's client.properties and commits what it has written to standard output.
+// (kcat's group mode drops one message when it is stopped.) On SIGTERM it leaves the group and exits.
 public final class NumberConsumer {
     public static void main(String[] arguments) throws Exception {
         Properties settings = new Properties();
@@ -42,7 +42,7 @@ public final class NumberConsumer {
                 consumer.commitSync();
             }
         } catch (WakeupException ended) {
-            // told to end; what was written but not yet committed is read again by the next
+            // stopped; the next consumer reads again what was written but not committed
         }
     }
 }
