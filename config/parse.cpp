@@ -4,6 +4,7 @@
 #include "config/yaml.hpp"
 #include "policy/limits.hpp"
 #include "policy/naming.hpp"
+#include "policy/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -267,18 +268,13 @@ private:
     std::map<std::string, place> first_;
 };
 
-// True when `inner` is `outer` or lies below it.
-bool within(const std::string& inner, const std::string& outer)
-{
-    return inner == outer || inner.starts_with(outer + "/");
-}
-
 void keep_out_of_state(const std::vector<target>& targets, const std::string& state_dir, diagnostics& found)
 {
     for (const auto& one : targets) {
         const auto own = one.path == state_dir || one.path == state_dir + "/lock" ||
-                         one.path == state_dir + "/live" || within(one.path, state_dir + "/private");
-        if (own || within(state_dir, one.path))
+                         one.path == state_dir + "/live" ||
+                         policy::is_within(one.path, state_dir + "/private");
+        if (own || policy::is_within(state_dir, one.path))
             found.error(one.at, one.who + ": " + one.path +
                                     " is where the agent keeps its own state; use another directory");
     }
@@ -296,7 +292,7 @@ void keep_apart(std::vector<target> targets, diagnostics& found)
 
     std::size_t outer = 0;
     for (std::size_t i = 1; i < targets.size(); ++i) {
-        if (!within(targets[i].path, targets[outer].path)) {
+        if (!policy::is_within(targets[i].path, targets[outer].path)) {
             outer = i;
             continue;
         }

@@ -25,6 +25,11 @@ duration wait_for(int count, const failure& what)
     return waits[std::min<std::size_t>(static_cast<std::size_t>(std::max(count, 1) - 1), waits.size() - 1)];
 }
 
+bool is_granting(errc code, retry kind)
+{
+    return code == errc::probe_refused && kind == retry::later;
+}
+
 // Reports a block that is new or has ended, compared with the record.
 template <class Event>
 void add_verdict(std::vector<Event>& found, const std::optional<verdict>& kept, const decision& view)
@@ -64,10 +69,17 @@ std::optional<instant> not_before(const std::optional<failure_memory>& memory, c
     return memory->next_attempt;
 }
 
+std::vector<const failure_memory*> failures_in(const stored_user& user)
+{
+    std::vector<const failure_memory*> found;
+    for (const auto* memory : {&user.clear_failure, &user.deploy_failure, &user.failure})
+        if (*memory) found.push_back(&**memory);
+    return found;
+}
+
 bool is_backing_off(const stored_user& user)
 {
-    return std::ranges::any_of(std::array{&user.failure, &user.deploy_failure, &user.clear_failure},
-                               [](const auto* memory) { return *memory && (*memory)->next_attempt; });
+    return std::ranges::any_of(failures_in(user), [](const auto* f) { return f->next_attempt.has_value(); });
 }
 
 std::optional<duration> short_wait(int attempt)
@@ -76,14 +88,22 @@ std::optional<duration> short_wait(int attempt)
     return short_waits[static_cast<std::size_t>(attempt - 1)];
 }
 
-bool is_granting(const failure& what) noexcept
+bool only_waits(errc code, retry kind) noexcept
 {
-    return what.code == errc::probe_refused && what.kind == retry::later;
+    return is_granting(code, kind) || code == errc::throttled;
+}
+
+int failed_attempts(const stored_user& user)
+{
+    int count = 0;
+    for (const auto* failed : failures_in(user))
+        if (!only_waits(failed->code, failed->kind)) count += failed->count;
+    return count;
 }
 
 std::optional<instant> soon_again(const failure& what, int attempt, instant now)
 {
-    const auto wait = is_granting(what) ? std::optional(granting_wait) : short_wait(attempt);
+    const auto wait = is_granting(what.code, what.kind) ? std::optional(granting_wait) : short_wait(attempt);
     if (what.kind != retry::later || !wait) return std::nullopt;
     return now + std::max(*wait, what.retry_after.value_or(0s));
 }

@@ -23,14 +23,21 @@ failure_memory remember(const std::optional<failure_memory>& before, const failu
 std::optional<instant> not_before(const std::optional<failure_memory>&, const std::string& wanted,
                                   instant now);
 
+// The failures in a record; the one of the step towards a new certificate comes last.
+std::vector<const failure_memory*> failures_in(const stored_user&);
+
 // True while any attempt is backing off.
 bool is_backing_off(const stored_user&);
 
 // The delay after the n-th consecutive failure while a person waits; nullopt: stop waiting.
 std::optional<duration> short_wait(int attempt);
 
-// True while the broker may not have learned of the new user yet: waited for, and not counted as an attempt.
-bool is_granting(const failure&) noexcept;
+// True for a failure that is waited for and not counted as an attempt: the broker may not have learned of the
+// new user yet, or the platform limits the rate.
+bool only_waits(errc, retry) noexcept;
+
+// How many attempts in the record failed, whoever made them.
+int failed_attempts(const stored_user&);
 
 // When to repeat a step that failed for the n-th time while a person waits;
 // nullopt: after the normal back-off.

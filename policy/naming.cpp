@@ -30,14 +30,22 @@ std::optional<marker> parse_marker(std::string_view inside)
     auto user = take(inside, "user");
     auto key = take(inside, "key");
     if (!owner || !user || !key || !inside.empty()) return std::nullopt;
-    const auto slash = user->find('/');
-    if (slash == std::string::npos || key->size() != 16 || !is_hex(*key)) return std::nullopt;
-    return marker{.owner = *owner,
-                  .name = {.exposure = user->substr(0, slash), .user = user->substr(slash + 1)},
-                  .key = *key};
+    const auto name = parse_user_name(*user);
+    if (!name || key->size() != 16 || !is_hex(*key)) return std::nullopt;
+    return marker{.owner = *owner, .name = *name, .key = *key};
 }
 
 }  // namespace
+
+std::optional<user_name> parse_user_name(std::string_view text)
+{
+    const auto slash = text.find('/');
+    if (slash == std::string_view::npos || slash == 0 || slash + 1 == text.size() ||
+        text.find('/', slash + 1) != std::string_view::npos)
+        return std::nullopt;
+    return user_name{.exposure = std::string(text.substr(0, slash)),
+                     .user = std::string(text.substr(slash + 1))};
+}
 
 const char* prefix_of(variant v) noexcept
 {

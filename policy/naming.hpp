@@ -22,6 +22,9 @@ struct user_name {
 };
 BOOST_DESCRIBE_STRUCT(user_name, (), (exposure, user))
 
+// EXPOSURE/USER: exactly one slash, and neither part empty.
+std::optional<user_name> parse_user_name(std::string_view);
+
 // "logs", "health" or "lifecycle": the prefix of common names and topics.
 const char* prefix_of(variant) noexcept;
 

@@ -61,6 +61,12 @@ code_point decode_utf8(std::string_view text, std::size_t at) noexcept
     return {value, length};
 }
 
+bool is_within(std::string_view path, std::string_view directory) noexcept
+{
+    if (!path.starts_with(directory)) return false;
+    return path.size() == directory.size() || directory.ends_with('/') || path[directory.size()] == '/';
+}
+
 bool is_loopback(std::string_view host) noexcept
 {
     return host == "localhost" || host.ends_with(".localhost") || is_loopback_v4(host) ||

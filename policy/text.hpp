@@ -21,6 +21,9 @@ constexpr bool is_continuation(char byte) noexcept
     return (static_cast<unsigned char>(byte) & 0xc0) == 0x80;
 }
 
+// True for the directory and everything below it; both are normalized absolute paths.
+bool is_within(std::string_view path, std::string_view directory) noexcept;
+
 // True for localhost, a name below it (RFC 6761 section 6.3) and a loopback address (127.0.0.0/8, ::1).
 bool is_loopback(std::string_view host) noexcept;
 

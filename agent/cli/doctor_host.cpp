@@ -5,6 +5,7 @@
 #include "agent/io/descriptor.hpp"
 #include "agent/io/environment.hpp"
 #include "policy/naming.hpp"
+#include "policy/text.hpp"
 
 #include <array>
 #include <charconv>
@@ -192,11 +193,6 @@ io::awaitable<unit_properties> show_unit(io::process& process, std::string unit,
     co_return properties;
 }
 
-bool lies_below(const std::string& path, const std::string& directory)
-{
-    return path == directory || path.starts_with(directory.ends_with('/') ? directory : directory + "/");
-}
-
 bool in_list(const std::string& path, std::string_view list)
 {
     while (!list.empty()) {
@@ -204,7 +200,7 @@ bool in_list(const std::string& path, std::string_view list)
         list.remove_prefix(std::min(list.size(), word.size() + 1));
         while (word.starts_with('-') || word.starts_with('+'))
             word.remove_prefix(1);
-        if (!word.empty() && lies_below(path, std::string(word))) return true;
+        if (!word.empty() && policy::is_within(path, word)) return true;
     }
     return false;
 }
@@ -219,14 +215,14 @@ std::string sandbox_trouble(const unit_properties& unit, const policy::desired_s
     };
     if (of("LoadState") != "loaded") return {};
     const auto below = [&](std::initializer_list<const char*> directories) {
-        return std::ranges::any_of(directories, [&](const char* d) { return lies_below(path, d); });
+        return std::ranges::any_of(directories, [&](const char* d) { return policy::is_within(path, d); });
     };
     if (of("PrivateTmp") == "yes" && below({"/tmp", "/var/tmp"}))
         return path + " is in the service's private /tmp, which other programs cannot see";
     if (of("ProtectHome") == "yes" && below({"/home", "/root", "/run/user"}))
         return path + " is hidden from the service (ProtectHome=yes)";
     if (of("ProtectSystem") == "strict" && !in_list(path, of("ReadWritePaths")) &&
-        !lies_below(path, desired.state_dir) && !below({"/tmp", "/var/tmp"}))
+        !policy::is_within(path, desired.state_dir) && !below({"/tmp", "/var/tmp"}))
         return path + " is read-only for the service (ProtectSystem=strict)";
     return {};
 }

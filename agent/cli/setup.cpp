@@ -339,14 +339,13 @@ policy::result<std::set<policy::user_name>> parse_names(const std::vector<std::s
 {
     std::set<policy::user_name> names;
     for (const auto& text : texts) {
-        const auto slash = text.find('/');
-        if (slash == std::string::npos || slash == 0 || slash + 1 == text.size() ||
-            text.find('/', slash + 1) != std::string::npos) {
+        const auto name = policy::parse_user_name(text);
+        if (!name) {
             const auto meant = nearest_user(text, desired);
             return wrong_usage("'" + io::printable(text) + "' is not a user name (EXPOSURE/USER)" +
                                (meant.empty() ? "" : "; did you mean " + meant + "?"));
         }
-        names.insert({text.substr(0, slash), text.substr(slash + 1)});
+        names.insert(*name);
     }
     return names;
 }

@@ -160,11 +160,9 @@ std::string last_words(std::string_view text)
 
 std::string ending(const io::process_outcome& outcome, policy::duration timeout)
 {
-    if (outcome.timed_out) return "timed out after " + policy::format_duration(timeout);
-    if (outcome.signal != 0)
-        return "killed by signal " + std::to_string(outcome.signal) + " (" + ::strsignal(outcome.signal) +
-               ")";
-    return "exit " + std::to_string(outcome.exit_code);
+    if (outcome.timed_out) return ending_of(outcome) + " after " + policy::format_duration(timeout);
+    if (outcome.signal != 0) return ending_of(outcome) + " (" + ::strsignal(outcome.signal) + ")";
+    return ending_of(outcome);
 }
 
 policy::failure failed(const hook_run& run, std::size_t index, const std::string& how)

@@ -10,7 +10,6 @@
 #include <boost/json.hpp>
 #include <boost/mp11.hpp>
 
-#include <algorithm>
 #include <array>
 #include <concepts>
 #include <map>
@@ -236,9 +235,9 @@ public:
         if (!all) return false;
         for (const auto& one : *all) {
             std::string text;
-            if (!decode(one, text)) return false;
-            const auto slash = std::min(text.find('/'), text.size());
-            to.insert({text.substr(0, slash), text.substr(std::min(slash + 1, text.size()))});
+            const auto name = decode(one, text) ? policy::parse_user_name(text) : std::nullopt;
+            if (!name) return false;
+            to.insert(*name);
         }
         return true;
     }

@@ -9,7 +9,6 @@
 #include "policy/naming.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace reconcile {
 namespace {
@@ -43,22 +42,6 @@ io::log_event event_of(const policy::action& a, const policy::failure& failed)
 bool is_blocked(const policy::user_event& what)
 {
     return std::holds_alternative<policy::event::blocked>(what);
-}
-
-std::array<const std::optional<policy::failure_memory>*, 3> memories_of(const policy::stored_user& user)
-{
-    return {&user.clear_failure, &user.deploy_failure, &user.failure};
-}
-
-// Counts failed attempts, except those that only wait: for a grant at the broker or for a rate limit.
-int failures_of(const policy::stored_user& user)
-{
-    int count = 0;
-    for (const auto* memory : memories_of(user))
-        if (*memory && (*memory)->code != policy::errc::throttled &&
-            (*memory)->code != policy::errc::probe_refused)
-            count += (*memory)->count;
-    return count;
 }
 
 }  // namespace
@@ -321,8 +304,7 @@ io::awaitable<void> exposure_pass::remember_failure(const state::hold& held, pol
     }
     auto happened = failure_of(state_, step, failed);
     const auto line = policy::describe(state_.user(held, step.name), happened, state_.outside().clock.now());
-    const bool only_waits = policy::is_granting(failed) || failed.code == policy::errc::throttled;
-    const int attempt = only_waits ? 1 : ++attempts_[step.name];
+    const int attempt = policy::only_waits(failed.code, failed.kind) ? 1 : ++attempts_[step.name];
     const auto soon = policy::soon_again(failed, attempt, state_.outside().clock.now());
     if (options.interactive && soon)
         std::get<policy::event::failed>(happened).next_attempt = soon;
@@ -334,7 +316,7 @@ io::awaitable<void> exposure_pass::remember_failure(const state::hold& held, pol
                 {step.name.exposure, step.name.user, step.generation}, failed.context);
     if (auto saved = co_await state_.record(held, step.name, std::move(happened), options.from); !saved)
         io::log(io::severity::error, saved.error().context);
-    failures_[step.name] = failures_of(state_.user(held, step.name));
+    failed_attempts_[step.name] = policy::failed_attempts(state_.user(held, step.name));
 }
 
 // Stores, once, what is blocked until a person acts, so that `status` can show it without a request; clears
@@ -393,18 +375,18 @@ std::optional<std::chrono::milliseconds> exposure_pass::next_pass(const pass_out
         if (name.exposure != exposure_ || failed_.contains(name) ||
             (!options.only.empty() && !options.only.contains(name)))
             continue;
-        // the schedule may attempt the same step first: its failures count for a waiting command too
-        const int failures = failures_of(user);
-        int& known = failures_.try_emplace(name, failures).first->second;
-        if (failures > known && !policy::short_wait(attempts_[name] += failures - known)) {
-            for (const auto* memory : memories_of(user))
-                if (*memory) failed_[name] = (*memory)->sentence;
+        const auto failures = policy::failures_in(user);
+        // the schedule may attempt the same step first: its failures count for a waiting command, too
+        const int attempts = policy::failed_attempts(user);
+        int& known = failed_attempts_.try_emplace(name, attempts).first->second;
+        if (attempts > known && !policy::short_wait(attempts_[name] += attempts - known)) {
+            failed_[name] = failures.back()->sentence;
             continue;
         }
-        known = failures;
-        for (const auto* memory : memories_of(user))
-            if (*memory && (*memory)->next_attempt)
-                at_latest(std::max<std::chrono::milliseconds>(*(*memory)->next_attempt - now, first_poll));
+        known = attempts;
+        for (const auto* failed_step : failures)
+            if (failed_step->next_attempt)
+                at_latest(std::max<std::chrono::milliseconds>(*failed_step->next_attempt - now, first_poll));
     }
     return soon;
 }

@@ -72,7 +72,7 @@ private:
     std::string exposure_;
     step_listener listener_;
     std::map<policy::user_name, int> attempts_;
-    std::map<policy::user_name, int> failures_;  // in the records, when this pass last counted them
+    std::map<policy::user_name, int> failed_attempts_;  // in the record, when this pass last counted them
     std::map<policy::user_name, std::string> failed_;
     int failed_observations_ = 0;
     bool has_instance_ = false;                 // of this pass, like the next two

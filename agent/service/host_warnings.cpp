@@ -2,6 +2,7 @@
 
 #include "agent/disk/files.hpp"
 #include "agent/io/environment.hpp"
+#include "policy/text.hpp"
 
 #include <algorithm>
 #include <array>
@@ -28,15 +29,10 @@ constexpr std::array unit_directories = {"/etc/systemd/system",     "/run/system
 constexpr std::array program_directories = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                             "/usr/bin",        "/sbin",          "/bin"};
 
-bool lies_below(const std::string& path, const std::string& directory)
-{
-    return path == directory || path.starts_with(directory.ends_with('/') ? directory : directory + "/");
-}
-
-bool lies_below(const std::string& path, std::initializer_list<const char*> directories)
+bool is_within_any(const std::string& path, std::initializer_list<const char*> directories)
 {
     return std::any_of(directories.begin(), directories.end(),
-                       [&](const char* directory) { return lies_below(path, std::string(directory)); });
+                       [&](const char* directory) { return policy::is_within(path, directory); });
 }
 
 // The file of a unit, or of its template for an instance; empty: not found.
@@ -100,7 +96,7 @@ struct sandbox {
     bool writes(const std::string& path) const
     {
         return std::any_of(writable.begin(), writable.end(),
-                           [&](const std::string& directory) { return lies_below(path, directory); });
+                           [&](const std::string& directory) { return policy::is_within(path, directory); });
     }
 };
 
@@ -282,13 +278,13 @@ private:
                                                  *access.group + "; create it, or correct the name");
 
         const auto key = name + " output.directory";
-        if (lies_below(directory, desired_.state_dir) || sandbox_.writes(directory)) return;
-        if (sandbox_.private_tmp && lies_below(directory, {"/tmp", "/var/tmp"}))
+        if (policy::is_within(directory, desired_.state_dir) || sandbox_.writes(directory)) return;
+        if (sandbox_.private_tmp && is_within_any(directory, {"/tmp", "/var/tmp"}))
             return warn(
                 key, name + ": " + directory +
                          " lies in the service's private /tmp (PrivateTmp=yes), where no other program sees "
                          "it; use another directory");
-        if (sandbox_.protect_home && lies_below(directory, {"/home", "/root", "/run/user"}))
+        if (sandbox_.protect_home && is_within_any(directory, {"/home", "/root", "/run/user"}))
             return warn(key, name + ": " + directory +
                                  " is hidden from the service (ProtectHome=yes); use another directory");
         if (sandbox_.installed && sandbox_.read_only)

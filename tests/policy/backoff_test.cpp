@@ -104,9 +104,28 @@ BOOST_AUTO_TEST_CASE(a_person_who_waits_sees_three_attempts)
     auto granting = failing();
     granting.code = errc::probe_refused;
     BOOST_TEST((soon(granting, 9) == now + 5s));
-    BOOST_TEST(policy::is_granting(granting));
-    granting.kind = retry::after_change;
-    BOOST_TEST(!policy::is_granting(granting));
+}
+
+BOOST_AUTO_TEST_CASE(failed_attempts_do_not_count_what_is_waited_for)
+{
+    BOOST_TEST(policy::only_waits(errc::probe_refused, retry::later));
+    BOOST_TEST(!policy::only_waits(errc::probe_refused, retry::after_change));
+    BOOST_TEST(policy::only_waits(errc::throttled, retry::later));
+    BOOST_TEST(!policy::only_waits(errc::disk, retry::later));
+
+    policy::stored_user user;
+    BOOST_TEST(policy::failed_attempts(user) == 0);
+    user.failure = {.count = 2, .code = errc::disk};
+    user.deploy_failure = {.count = 3, .code = errc::hook_failed};
+    BOOST_TEST(policy::failed_attempts(user) == 5);
+    BOOST_TEST(policy::failures_in(user).back() == &*user.failure);
+    user.failure->code = errc::throttled;
+    BOOST_TEST(policy::failed_attempts(user) == 3);
+    user.deploy_failure.reset();
+    user.failure->code = errc::probe_refused;
+    BOOST_TEST(policy::failed_attempts(user) == 0);
+    user.failure->kind = retry::after_change;
+    BOOST_TEST(policy::failed_attempts(user) == 2);
 }
 
 // Applies the conclusions of a pass; returns whether there were any.

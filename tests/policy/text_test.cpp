@@ -42,6 +42,16 @@ BOOST_AUTO_TEST_CASE(names_of_this_machine)
         BOOST_TEST(!policy::is_loopback(host), host);
 }
 
+BOOST_AUTO_TEST_CASE(a_path_within_a_directory)
+{
+    for (const auto path : {"/srv/certs", "/srv/certs/", "/srv/certs/a", "/srv/certs/a/b"})
+        BOOST_TEST(policy::is_within(path, "/srv/certs"), path);
+    for (const auto path : {"", "/", "/srv", "/srv/cert", "/srv/certs2", "/srv/certs.d/a"})
+        BOOST_TEST(!policy::is_within(path, "/srv/certs"), path);
+    for (const auto path : {"/", "/srv"})
+        BOOST_TEST(policy::is_within(path, "/"), path);
+}
+
 BOOST_AUTO_TEST_CASE(characters)
 {
     const struct {
