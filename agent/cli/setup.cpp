@@ -298,7 +298,7 @@ int run_here(const globals& common, service::application& app, service::verb_req
             into = service::answer_of(loaded.error());
             co_return;
         }
-        service::operations operations(a, shown.listener());
+        service::operations operations(a, service::operations::failures::in_answer, shown.listener());
         const bool tells = std::holds_alternative<verb::reconcile>(what);
         into = co_await operations.perform(std::move(what));
         if (tells) co_await notify(a);

@@ -187,7 +187,7 @@ io::awaitable<void> exposure_pass::remember_exposure(policy::failure failed, std
     const auto& kept = state_.exposure_record(*held_, exposure).failure;
     const bool news = !kept || kept->sentence != failed.context;
     // The login watch reports once, for all exposures, that a person has to log in.
-    if (news && !options.interactive && failed.code != policy::errc::login_required)
+    if (news && options.logs_failures && failed.code != policy::errc::login_required)
         io::log(io::severity::warning, io::events::request_failed, {exposure_}, failed.context);
     policy::exposure_event happened = policy::event::exposure_failed{failed, what};
     if (auto saved = co_await state_.record(*held_, exposure, std::move(happened)); !saved)
@@ -310,8 +310,8 @@ io::awaitable<void> exposure_pass::remember_failure(const state::hold& held, pol
         std::get<policy::event::failed>(happened).next_attempt = soon;
     else
         failed_[step.name] = failed.context;
-    // interactive runs report waits of minutes, and everything else at the end
-    if (line && (!options.interactive || is_of_verification(failed.code)))
+    // a broker's refusal may be waited on for minutes
+    if (line && (options.logs_failures || is_of_verification(failed.code)))
         io::log(io::severity::warning, event_of(step, failed),
                 {step.name.exposure, step.name.user, step.generation}, failed.context);
     if (auto saved = co_await state_.record(held, step.name, std::move(happened), options.from); !saved)

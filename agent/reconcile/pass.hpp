@@ -20,6 +20,7 @@ struct pass_options {
     std::set<policy::user_name> only;  // empty: every user
     bool scheduled = false;            // started by the service's schedule, which repeats it
     bool interactive = false;          // a person waits: failed steps are retried soon, a few times
+    bool logs_failures = true;         // false: the caller prints them
     policy::origin from;               // for the history
 };
 

@@ -179,8 +179,11 @@ io::awaitable<report> run(state& s, run_options options, step_listener listener)
     const auto names = exposures_of(s, options.only);
     const std::vector<std::string> exposures(names.begin(), names.end());
     const auto deadline = s.outside().clock.steady() + options.timeout;
-    const pass_options pass{
-        .plan = options.plan, .only = options.only, .interactive = true, .from = options.from};
+    const pass_options pass{.plan = options.plan,
+                            .only = options.only,
+                            .interactive = true,
+                            .logs_failures = options.logs_failures,
+                            .from = options.from};
     report total;
     co_await io::for_each_parallel(
         parallel_exposures, exposures.size(), [&](std::size_t i) -> io::awaitable<void> {

@@ -55,6 +55,7 @@ struct run_options {
     policy::duration timeout = std::chrono::minutes(15);
     policy::origin from = {.actor = policy::actor::person, .by = {}};
     turn_begins begin = {};
+    bool logs_failures = true;  // false: the caller prints the report
 };
 
 // Waits for IN PROGRESS, hooks and short retries, not for a retire_after still to come. Ignores back-offs.

@@ -114,7 +114,7 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
       hangups_(app_.executor(), SIGHUP),
       group_(app_.executor(), app_.stop()),
       operations_(
-          app_,
+          app_, operations::failures::in_answer_and_log,
           [this](const policy::action& step, const policy::result<void>* outcome) {
               if (outcome) counted_.count_step(step, *outcome);
           },

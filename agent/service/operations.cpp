@@ -170,7 +170,8 @@ io::awaitable<verb_answer> operations::converge(verb::reconcile asked, caller_go
     reconcile::run_options options{.plan = {.accept_loss = asked.accept_loss},
                                    .only = std::move(asked.names),
                                    .from = asked.from(),
-                                   .begin = std::move(first)};
+                                   .begin = std::move(first),
+                                   .logs_failures = logs_failures_};
     if (asked.timeout) options.timeout = *asked.timeout;
     if (auto* oauth = app_.oauth())
         (void)co_await oauth->refresh_if_due(platform::oauth_tokens::asked_by::person);
@@ -326,6 +327,9 @@ io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<p
         }
         failed.push_back(outcome.error().context);
         if (outcome.error().code == policy::errc::stopping) co_return;
+        if (logs_failures_)
+            io::log(io::severity::warning, io::events::deploy_failed,
+                    {step.name.exposure, step.name.user, step.generation}, outcome.error().context);
         auto happened = reconcile::failure_of(state, step, outcome.error());
         if (auto saved = co_await state.record(turn, step.name, std::move(happened), from); !saved)
             failed.push_back(saved.error().context);

@@ -149,10 +149,16 @@ public:
     // True when nobody waits for the verb's answer any longer; empty: somebody always does.
     using caller_gone = std::function<bool()>;
 
+    // Where failures are reported: a one-shot prints its answer; a daemon's log must have them, too.
+    enum class failures { in_answer, in_answer_and_log };
+
     // The state directory must be held and the state loaded.
-    explicit operations(application& app, reconcile::step_listener listener = {},
-                        credentials_guard guard = {})
-        : app_(app), listener_(std::move(listener)), guard_(std::move(guard))
+    operations(application& app, failures reported, reconcile::step_listener listener,
+               credentials_guard guard = {})
+        : app_(app),
+          logs_failures_(reported == failures::in_answer_and_log),
+          listener_(std::move(listener)),
+          guard_(std::move(guard))
     {
     }
 
@@ -180,6 +186,7 @@ private:
                                         std::vector<std::string>& passed);
 
     application& app_;
+    bool logs_failures_;
     reconcile::step_listener listener_;
     credentials_guard guard_;
     std::map<policy::user_name, io::async_lock> rotating_;

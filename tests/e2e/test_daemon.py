@@ -450,6 +450,17 @@ class SocketTest(DaemonCase):
         said = self.web.run("rotate", "--timeout", "12s", "logs/one", expect=1).stderr
         self.assertIn("waiting: logs/one: a new certificate is being issued\n", said)
 
+    def test_what_a_command_could_not_do_is_in_the_log(self):
+        """Whoever reads the journal at night did not see the answer."""
+        self.web.settings["exposures"][0]["users"][0]["hooks"] = [{"command": ["/bin/false"]}]
+        self.web.write_config()
+        said = self.web.run("deploy", "--force", "logs/one", expect=1).stderr
+        self.assertIn("logs/one: hook failed (/bin/false", said)
+        self.assertIn("warning: logs/one: hook failed (/bin/false", self.log(self.web))
+        self.platform.halt()
+        self.web.run("reconcile", expect=69)
+        self.assertRegex(self.log(self.web), "warning: .*connect")
+
     def test_reading_verbs_use_the_daemons_token(self):
         since = len(self.platform.requests("token"))
         self.assertEqual(len(self.web.json("users")["users"]), 1)
