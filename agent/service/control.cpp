@@ -56,20 +56,21 @@ policy::failure wrong_usage(std::string what)
     return {.code = policy::errc::usage, .context = std::move(what), .kind = policy::retry::never};
 }
 
-policy::result<json::value> parsed(std::string body)
+// None: not a JSON object. Wipes the text.
+std::optional<json::value> parse_object(std::string text)
 {
     boost::system::error_code error;
-    auto value = json::parse(body.empty() ? "{}" : body, error, wiping_memory());
-    crypto::wipe(body);
-    if (error || !value.is_object()) return wrong_usage("the arguments must be a JSON object");
+    auto value = json::parse(text, error, wiping_memory());
+    crypto::wipe(text);
+    if (error || !value.is_object()) return std::nullopt;
     return value;
 }
 
 template <class Request>
 policy::result<Request> read_request(std::string body)
 {
-    const auto arguments = parsed(std::move(body));
-    if (!arguments) return arguments.error();
+    const auto arguments = parse_object(body.empty() ? "{}" : std::move(body));
+    if (!arguments) return wrong_usage("the arguments must be a JSON object");
     Request request;
     reader from;
     if (!from.decode(*arguments, request)) return wrong_usage("wrong argument: " + from.wrong());
@@ -223,7 +224,6 @@ policy::failure unreadable()
         .context = "the running daemon's answer cannot be read: it may be of another version, restart it"};
 }
 
-// The answer; unreadable() if it cannot be decoded.
 template <class Answer>
 policy::result<Answer> read_answer(const json::value& from)
 {
@@ -231,16 +231,6 @@ policy::result<Answer> read_answer(const json::value& from)
     reader read;
     if (!read.decode(from, answer)) return unreadable();
     return answer;
-}
-
-// Parses an answer, which must be a JSON object; wipes the text.
-policy::result<json::value> parsed_answer(std::string& text)
-{
-    error_code error;
-    auto value = json::parse(text, error, wiping_memory());
-    crypto::wipe(text);
-    if (error || !value.is_object()) return unreadable();
-    return value;
 }
 
 policy::failure failure_in(const verb_answer& answer)
@@ -263,9 +253,8 @@ io::task<std::optional<verb_answer>> ask_daemon(disk::paths where, const verb_re
     auto response = co_await post(std::move(where), std::move(path), std::move(arguments), timeout);
     if (!response) co_return response.error();
     if (!*response) co_return answer();
-    const auto value = parsed_answer(**response);
-    if (!value) co_return value.error();
-    if (!value->as_object().contains("exit")) co_return unreadable();
+    const auto value = parse_object(std::move(**response));
+    if (!value || !value->as_object().contains("exit")) co_return unreadable();
     auto read = read_answer<verb_answer>(*value);
     if (!read) co_return read.error();
     co_return answer(std::move(*read));
@@ -291,8 +280,8 @@ io::task<crypto::secret> daemon_tokens::ask(std::optional<crypto::secret> refuse
     if (!*response)
         co_return policy::failure{.code = policy::errc::busy,
                                   .context = "the daemon that had the access token has ended; try again"};
-    const auto value = parsed_answer(**response);
-    if (!value) co_return value.error();
+    const auto value = parse_object(std::move(**response));
+    if (!value) co_return unreadable();
     auto given = read_answer<token_answer>(*value);
     if (given && !given->access_token.empty()) co_return std::move(given->access_token);
     const auto said = read_answer<verb_answer>(*value);

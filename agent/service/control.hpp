@@ -27,19 +27,20 @@ namespace service {
 // ---- the daemon's side
 
 struct control_points {
-    // Work that has not begun when the verb's caller is gone is never started.
+    // Work that has not started when the client disconnects is dropped.
     std::function<io::awaitable<verb_answer>(verb_request, std::function<bool()> is_gone)> perform;
     std::function<io::task<crypto::secret>(std::optional<crypto::secret> refused)> access_token;
     web_handler show;  // for GET
 };
 
-// Answers requests with these. Long work keeps its connection open, and continues if the client disconnects.
+// Serves the control socket. A long-running verb keeps its connection open; work that has started continues
+// after the client disconnects.
 web_handler control_handler(control_points);
 
 // ---- the client's side
 
-// The daemon's answer to a verb; nullopt: no daemon runs here. errc::busy: this user may not use its socket;
-// errc::unavailable: it ended, or did not answer within the timeout, and may have done the work.
+// The daemon's answer to a verb; none when no daemon runs. errc::busy: this user may not use its socket;
+// errc::unavailable: it exited or did not answer in time, and may have done the work.
 io::task<std::optional<verb_answer>> ask_daemon(disk::paths, const verb_request&,
                                                 std::chrono::milliseconds timeout);
 
