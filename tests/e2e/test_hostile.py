@@ -1,5 +1,5 @@
-"""A hostile receiver: it swaps, links, renames and creates pipes at every level of its own directories while root
-publishes, rotates, removes and writes credentials there.
+"""A hostile receiver: it swaps, links, renames, creates pipes and moves devices at every level of its own directories
+while root publishes, rotates, removes and writes credentials there.
 
 No file of root may be read, written, given away or made accessible; nothing may hang; and everything recovers once it
 stops. EXPOSURE_AGENT_HOSTILE_SECONDS sets the duration (default 12; CI: 60).
@@ -26,6 +26,7 @@ BEHAVIOUR = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 ACCESS_KEY, SECRET_KEY = "provider-accessKeyID", "provider-secretAccessKey"
 EXCHANGE = 2  # RENAME_EXCHANGE
 AT_FDCWD = -100
+DEVICES = {"zero": os.makedev(1, 5), "full": os.makedev(1, 7)}  # null(4), full(4)
 OWNED = {"owner": "65534", "group": "65534", "mode": "0640"}
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -77,7 +78,7 @@ class Receiver:
     def _strike(self):
         places = self._places()
         target = self._random.choice(places)
-        how = self._random.randrange(8)
+        how = self._random.randrange(9)
         aside = self._new()
         if how == 0:  # missing for a moment
             target.rename(aside)
@@ -100,6 +101,8 @@ class Receiver:
         elif how == 6:
             aside.write_text("x" * self._random.randrange(4096))
             exchange(target, aside)
+        elif how == 7:  # missing where devices cannot be made
+            exchange(target, self._home / self._random.choice(list(DEVICES)))
         else:  # a name that the agent is about to use
             name = self._random.choice(["current", "s3.env", "key.pem", "client.p12", target.name])
             aside.symlink_to(self._random.choice(self._secrets))
@@ -126,6 +129,7 @@ class HostileTest(unittest.TestCase):
         self.secret.mkdir(mode=0o700)
         self.secret_file = self.directory / "secret-file"
         self.kept = {}
+        self.make_devices()
         for path in (self.secret / "inside", self.secret_file, self.home / "of-root-file", self.home / "of-root/inside"):
             path.touch(mode=0o600)
             path.write_text(f"of root's: {path.name}")
@@ -158,6 +162,15 @@ class HostileTest(unittest.TestCase):
             (self.home / name).mkdir()
             os.chown(self.home / name, NOBODY, NOBODY)
 
+    def make_devices(self):
+        for name, number in DEVICES.items():
+            path = self.home / name
+            try:
+                os.mknod(path, stat.S_IFCHR | 0o600, number)
+            except PermissionError:  # a container without CAP_MKNOD
+                return
+            self.kept[os.lstat(path).st_ino] = (facts(path), None)
+
     def check(self):
         """Everything owned by root still exists, unchanged and private."""
         seen = {}
@@ -171,7 +184,8 @@ class HostileTest(unittest.TestCase):
             self.assertIn(inode, seen, content)
             path = seen[inode]
             self.assertEqual(facts(path), before, path)
-            self.assertEqual(sorted(os.listdir(path)) if path.is_dir() else path.read_text(), content, path)
+            if content is not None:
+                self.assertEqual(sorted(os.listdir(path)) if path.is_dir() else path.read_text(), content, path)
 
     def verb(self, *arguments):
         started = time.monotonic()
