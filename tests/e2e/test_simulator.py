@@ -438,6 +438,9 @@ class FaultTest(SimulatorCase):
         self.platform.clear_faults()
         self.platform.fault(operation="list_instances", status=200, body="<html>Sign in</html>")
         self.assertTrue(self.call("GET", INSTANCES).headers["Content-Type"].startswith("text/html"))
+        self.platform.clear_faults()
+        self.platform.fault(operation="list_instances", status=200, body="{}", drip_ms=1)
+        self.assertEqual(self.call("GET", INSTANCES).json, {})
         for framing in ("chunked", "until-close"):
             self.platform.clear_faults()
             self.platform.fault(operation="list_instances", framing=framing)

@@ -113,6 +113,7 @@ fault_rules::rule fault_rules::read(const json::object& given)
         {"hang", [](rule& r, const json::value& v) { lose(r.what, delivery::hang, text_of(v)); }},
         {"truncate", [](rule& r, const json::value& v) { r.what.truncate = v.to_number<std::size_t>(); }},
         {"huge_bytes", [](rule& r, const json::value& v) { r.what.huge = v.to_number<std::size_t>(); }},
+        {"drip_ms", [](rule& r, const json::value& v) { r.what.drip = milliseconds_of(v); }},
         {"framing", [](rule& r, const json::value& v) { r.what.frame = framing_of(text_of(v)); }},
         {"process", [](rule&, const json::value& v) { v.as_bool(); }},
     };

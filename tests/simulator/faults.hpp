@@ -34,6 +34,7 @@ struct effect {
     framing frame = framing::length;
     std::optional<std::size_t> truncate{};  // close the connection after this many bytes of the body
     std::size_t huge = 0;                   // send a body of this many bytes
+    std::chrono::milliseconds drip{0};      // pause before each byte of the body
 };
 
 class fault_rules {

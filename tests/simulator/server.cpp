@@ -157,13 +157,24 @@ private:
             wire += answer.body.substr(0, *what.truncate);
         else if (what.frame == framing::chunked)
             wire += chunked(answer.body);
-        else if (what.huge == 0)
+        else if (what.huge == 0 && what.drip.count() == 0)
             wire += answer.body;
         served_.closed(incoming.sequence, answer.status, what.truncate ? "truncated" : "answered");
         const auto [error, count] = co_await asio::async_write(stream_, asio::buffer(wire), token);
         if (error || !co_await send_padding(what.huge)) co_return false;
+        if (what.drip.count() > 0 && !co_await send_slowly(answer.body, what.drip)) co_return false;
         if (!whole) drop(false);
         co_return whole&& keep_alive_;
+    }
+
+    asio::awaitable<bool> send_slowly(std::string body, std::chrono::milliseconds pause)
+    {
+        for (const char& byte : body) {
+            co_await sleep(pause);
+            const auto [error, count] = co_await asio::async_write(stream_, asio::buffer(&byte, 1), token);
+            if (error) co_return false;
+        }
+        co_return true;
     }
 
     asio::awaitable<bool> send_padding(std::size_t bytes)
