@@ -63,7 +63,7 @@ const provider = new Provider(`http://127.0.0.1:${port}`, {
   },
 });
 provider.proxy = true;
-// Logs the microseconds from the last change of a refresh token to the end of the response, one per line: see figures.md.
+// Logs microseconds from the last change of a refresh token to the end of the response, one per line: see figures.md.
 provider.use(async (context, next) => {
   committed = undefined;
   await next();
