@@ -104,7 +104,7 @@ def nothing_due(simulator, count):
                 f"{requests} requests")
         if chosen.idle:
             idle(agent, count)
-    simulator.control("POST", "/reset")
+    simulator.reset()
 
 
 def field(process, name):

@@ -32,6 +32,7 @@ REDIRECT_URL = "http://localhost"
 START_TIMEOUT = 20
 RUN_TIMEOUT = 120
 SETTLE_S = 1  # reconcile.settle
+AT_ONCE = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}  # a platform without delays
 
 
 def built(program):
@@ -53,6 +54,16 @@ class UnixConnection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         self.sock.settimeout(self.timeout)
         self.sock.connect(self.path)
+
+
+def listens(path):
+    """Whether a Unix socket accepts connections."""
+    with contextlib.closing(UnixConnection(path)) as connection:
+        try:
+            connection.connect()
+        except OSError:
+            return False
+        return True
 
 
 def scrape(listener):
@@ -181,6 +192,10 @@ class Simulator:
             raise ControlError(content["message"])
         return content
 
+    def reset(self):
+        """Makes everything as it was at the start: behaviour, users, requests, faults."""
+        self.control("POST", "/reset")
+
     def state(self):
         return self.control("GET", "/state")
 
@@ -291,7 +306,7 @@ class Agent:
     """The real program with its own directory for configuration, state and published files.
 
     `exposures`: dicts as in the file (contract section 2); base_url and tenant are added. `users` is a shorthand for a
-    single exposure `logs` of the log variant. `settings` is merged into the top level of the file.
+    single exposure `logs` of the log variant. `settings` is merged into the file: into the members of its sections too.
     """
 
     def __init__(self, simulator, users=None, exposures=None, settings=None, login=True, owner="web-01"):
@@ -300,7 +315,7 @@ class Agent:
         self.state_dir = self.directory / "state"
         self.config_file = self.directory / "agent.yaml"
         self.secret_file = self.directory / "client-secret"
-        self._write_secret(self.secret_file, CLIENT_SECRET)
+        self.write_secret(self.secret_file, CLIENT_SECRET)
         if exposures is None:
             exposures = [{"name": "logs", "variant": "log", "users": users or []}]
         self.settings = {
@@ -318,7 +333,10 @@ class Agent:
             "defaults": {"contact": "team@example.com", "key": "ecdsa-p256"},
             "exposures": [self.exposure(**each) for each in exposures],
         }
-        self.settings.update(settings or {})
+        for key, value in (settings or {}).items():
+            before = self.settings.get(key)
+            both = isinstance(value, dict) and isinstance(before, dict)
+            self.settings[key] = {**before, **value} if both else value
         self.write_config()
         if login:
             self.login()
@@ -353,7 +371,7 @@ class Agent:
         os.replace(temporary, self.config_file)
 
     @staticmethod
-    def _write_secret(path, text):
+    def write_secret(path, text):
         path.touch(mode=0o600)
         path.write_text(text + "\n")
 
@@ -390,6 +408,37 @@ class Agent:
                 self.command(*arguments), stdout=log, stderr=log, env=self.environment(environment)
             )
 
+    @contextlib.contextmanager
+    def daemon(self, *arguments, environment=None):
+        """Runs the daemon, which listens on its control socket when the block begins and must end well after it."""
+        process = self.start("run", *arguments, environment=environment)
+        try:
+            wait_until(lambda: self.listens() or process.poll() is not None)
+            if process.poll() is not None:
+                raise AssertionError(f"the daemon ended with {process.returncode}\n{self.log()}")
+            yield process
+        finally:
+            process.terminate()
+            try:
+                process.wait(RUN_TIMEOUT)
+            finally:
+                process.kill()
+        if process.returncode != 0:
+            raise AssertionError(f"the daemon ended with {process.returncode}\n{self.log()}")
+
+    @property
+    def control_socket(self):
+        return self.state_dir / "control.sock"
+
+    def listens(self):
+        """Whether a daemon accepts commands."""
+        return listens(self.control_socket)
+
+    def log(self):
+        """What the commands started with start() have written."""
+        log = self.directory / "agent.log"
+        return log.read_text(errors="replace") if log.exists() else ""
+
     def environment(self, more=None):
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "ASAN_OPTIONS") if name in os.environ}
         return {**kept, **(more or {})}
@@ -397,7 +446,7 @@ class Agent:
     def login(self, **owner):
         """Logs in with a refresh token minted by the platform."""
         token_file = self.directory / "seed-refresh-token"
-        self._write_secret(token_file, self.simulator.refresh_token(**owner))
+        self.write_secret(token_file, self.simulator.refresh_token(**owner))
         self.run("login", "--refresh-token-file", token_file, expect=0)
         token_file.unlink()
 
@@ -451,6 +500,40 @@ class Agent:
     def stored_tokens(self):
         """Text of the token record; empty if there is none."""
         return "".join(value.decode() for (value,) in self.stored("SELECT value FROM kept WHERE name = 'tokens'"))
+
+
+class PlatformCase(unittest.TestCase):
+    """Tests against a platform: one for the class, reset before each test, and agents that are removed after it.
+
+    A class sets BEHAVIOUR if its platform is to start with another one. A class whose tests share what setUpClass has
+    made overrides setUp(), so that the platform is not reset.
+    """
+
+    BEHAVIOUR = AT_ONCE
+
+    @classmethod
+    def setUpClass(cls):
+        built("exposure-agent")
+        cls.platform = Simulator(cls.BEHAVIOUR)
+        cls.addClassCleanup(cls.platform.stop)
+
+    def setUp(self):
+        self.platform.reset()
+
+    def agent(self, *users, platform=None, **options):
+        """An agent for these users, given by name or as in the file; the options are those of Agent.
+
+        `platform`: what it takes for the platform, such as a proxy in front of it.
+        """
+        made = Agent(platform or self.platform, users=list(users), **options)
+        self.addCleanup(made.remove)
+        return made
+
+    def scratch(self):
+        """A directory for this test, open to readers."""
+        directory = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+        directory.chmod(0o755)
+        return directory
 
 
 class Published:

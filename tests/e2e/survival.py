@@ -31,7 +31,7 @@ def show(text):
 
 def points(_):
     harness.BUILD = WITH_POINTS
-    with harness.Simulator(test_crash_points.BEHAVIOUR) as platform:
+    with harness.Simulator(harness.AT_ONCE) as platform:
         tally, _ = test_crash_points.live_through_all(platform, lambda at: show(" ".join(at.values())[:100]))
     return tally
 
@@ -78,7 +78,7 @@ def window():
     """Microseconds from the token endpoint's response to the file on stable storage, for refreshes by the program."""
     harness.BUILD = WITH_POINTS
     times = []
-    with harness.Simulator(test_crash_points.BEHAVIOUR) as platform, harness.Agent(platform, users=["a"]) as agent:
+    with harness.Simulator(harness.AT_ONCE) as platform, harness.Agent(platform, users=["a"]) as agent:
         agent.run("reconcile", expect=0)
         for number in range(MEASURED):
             log = agent.directory / f"passed-{number}"

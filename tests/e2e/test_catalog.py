@@ -2,12 +2,9 @@
 
 import json
 import os
-import pathlib
 import re
-import shutil
 import stat
 import subprocess
-import tempfile
 import unittest
 
 import harness
@@ -23,25 +20,12 @@ def sentence_of(done):
     return done.stderr.strip()
 
 
-class CatalogCase(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        harness.built("exposure-agent")
-        cls.platform = harness.Simulator({"catalog": {"step_ms": 20}})
-        cls.addClassCleanup(cls.platform.stop)
+class CatalogCase(harness.PlatformCase):
+    BEHAVIOUR = {"catalog": {"step_ms": 20}}
 
     def setUp(self):
-        self.platform.control("POST", "/reset")
-        self.agent = self.make_agent()
-
-    def make_agent(self, **settings):
-        made = harness.Agent(
-            self.platform,
-            exposures=[],
-            settings={"catalog": {"base_url": self.platform.base_url}, **settings},
-        )
-        self.addCleanup(made.remove)
-        return made
+        super().setUp()
+        self.host = self.agent(exposures=[], settings={"catalog": {"base_url": self.platform.base_url}})
 
     def behave(self, **catalog):
         self.platform.behave(catalog=catalog)
@@ -58,17 +42,17 @@ class CatalogCase(unittest.TestCase):
             self.assertEqual(request["violations"], [], request["path"])
 
     def data_file(self, content):
-        path = self.agent.directory / "order.json"
+        path = self.host.directory / "order.json"
         path.write_text(content if isinstance(content, str) else json.dumps(content))
         return path
 
     def order(self, *arguments, **options):
-        return self.agent.run("catalog", "request", "item-1", *GROUP, *arguments, **options)
+        return self.host.run("catalog", "request", "item-1", *GROUP, *arguments, **options)
 
 
 class TemplateTest(CatalogCase):
     def test_the_template_is_printed_as_it_is(self):
-        template = json.loads(self.agent.run("catalog", "template", "item-1", *GROUP, expect=0).stdout)
+        template = json.loads(self.host.run("catalog", "template", "item-1", *GROUP, expect=0).stdout)
         self.assertEqual(template["type"], TYPE)
         self.assertEqual(len(template["data"]), 12)
         (request,) = self.requests("catalog_template")
@@ -77,30 +61,30 @@ class TemplateTest(CatalogCase):
         self.assert_by_the_reference()
 
     def test_ids_are_escaped(self):
-        self.agent.run("catalog", "template", "a b/../c?d", "--business-group", "g&h=i", expect=0)
+        self.host.run("catalog", "template", "a b/../c?d", "--business-group", "g&h=i", expect=0)
         self.order("--set", "planName=x", expect=0)
         self.assertEqual(self.orders()[0]["business_group"], "group-1")
 
     def test_an_unknown_item(self):
         self.behave(items={"item-2": {"planName": None}})
-        done = self.agent.run("catalog", "template", "item-1", *GROUP, expect=1)
+        done = self.host.run("catalog", "template", "item-1", *GROUP, expect=1)
         self.assertIn("item-1", done.stderr)
         self.assertIn("there is no entitled catalog item", done.stderr)
         self.assertEqual(done.stdout, "")
 
     def test_an_answer_that_is_no_json(self):
         self.platform.fault(operation="catalog_template", status=200, body="<html>log in</html>")
-        done = self.agent.run("catalog", "template", "item-1", *GROUP, expect=1)
+        done = self.host.run("catalog", "template", "item-1", *GROUP, expect=1)
         self.assertIn("sent an invalid response", done.stderr)
 
     def test_without_an_address(self):
-        del self.agent.settings["catalog"]
-        self.agent.write_config()
-        done = self.agent.run("catalog", "template", "item-1", *GROUP, expect=78)
+        del self.host.settings["catalog"]
+        self.host.write_config()
+        done = self.host.run("catalog", "template", "item-1", *GROUP, expect=78)
         self.assertIn("catalog.base_url", done.stderr)
 
     def test_without_a_business_group(self):
-        self.agent.run("catalog", "template", "item-1", expect=64)
+        self.host.run("catalog", "template", "item-1", expect=64)
 
 
 class RequestTest(CatalogCase):
@@ -140,7 +124,7 @@ class RequestTest(CatalogCase):
             with self.subTest(content=content):
                 done = self.order("--data", self.data_file(content), expect=64)
                 self.assertIn("order.json", done.stderr)
-        done = self.order("--data", self.agent.directory / "nothing.json", expect=64)
+        done = self.order("--data", self.host.directory / "nothing.json", expect=64)
         self.assertIn("nothing.json", done.stderr)
         self.assertEqual(self.requests("catalog_submit"), [])
 
@@ -214,12 +198,12 @@ class RequestTest(CatalogCase):
             "503": {"status": 503, "body": "busy", "process": True},
             "cut off": {"truncate": 5},
         }
-        self.agent.settings["network"]["timeout"] = "2s"
-        self.agent.write_config()
+        self.host.settings["network"]["timeout"] = "2s"
+        self.host.write_config()
         for name, effect in faults.items():
             with self.subTest(fault=name):
-                self.platform.control("POST", "/reset")
-                self.agent.login()
+                self.platform.reset()
+                self.host.login()
                 self.platform.fault(operation="catalog_submit", **effect)
                 done = self.order("--set", "planName=x", expect=1)
                 self.assertEqual(len(self.requests("catalog_submit")), 1)
@@ -230,8 +214,8 @@ class RequestTest(CatalogCase):
                 self.assertIn("catalog show", done.stderr)
 
     def test_never_sent_is_told_apart(self):
-        self.agent.settings["catalog"]["base_url"] = "https://127.0.0.1:1"
-        self.agent.write_config()
+        self.host.settings["catalog"]["base_url"] = "https://127.0.0.1:1"
+        self.host.write_config()
         done = self.order("--data", self.data_file({"type": TYPE, "data": {}}), expect=69)
         self.assertNotIn("may have been started", done.stderr)
 
@@ -254,19 +238,19 @@ class FollowTest(CatalogCase):
                     self.assertIn(identifier, done.stdout)
                     self.assertIn(outcome.upper(), done.stdout)
                     self.assertEqual("the order was" in done.stdout, code == 1)
-                    shown = self.agent.run("catalog", "show", identifier, expect=code)
+                    shown = self.host.run("catalog", "show", identifier, expect=code)
                     self.assertIn(outcome.upper(), shown.stdout)
-                    self.agent.run("catalog", "show", identifier, "--wait", expect=code)
+                    self.host.run("catalog", "show", identifier, "--wait", expect=code)
 
     def test_on_its_way(self):
         self.behave(outcome="never")
         identifier = self.order("--set", "planName=x", expect=0).stdout.strip()
-        shown = json.loads(self.agent.run("catalog", "show", identifier, "-o", "json", expect=0).stdout)
+        shown = json.loads(self.host.run("catalog", "show", identifier, "-o", "json", expect=0).stdout)
         self.assertEqual((shown["id"], shown["finished"]), (identifier, False))
-        done = self.agent.run("catalog", "show", identifier, "--wait", "--timeout", "3s", expect=1)
+        done = self.host.run("catalog", "show", identifier, "--wait", "--timeout", "3s", expect=1)
         self.assertIn("did not finish in time", done.stderr)
         self.assertIn(f"catalog show {identifier}", done.stderr)
-        self.agent.run("catalog", "show", identifier, "--wait", "--timeout", "soon", expect=64)
+        self.host.run("catalog", "show", identifier, "--wait", "--timeout", "soon", expect=64)
 
     def test_json_of_the_end(self):
         self.behave(outcome="failed")
@@ -280,17 +264,17 @@ class FollowTest(CatalogCase):
         self.assertEqual(len(self.requests("catalog_submit")), 1)
 
     def test_unknown_request(self):
-        done = self.agent.run("catalog", "show", "nobody", expect=1)
+        done = self.host.run("catalog", "show", "nobody", expect=1)
         self.assertIn("nobody", done.stderr)
-        self.agent.run("catalog", "show", "nobody", "--wait", expect=1)
+        self.host.run("catalog", "show", "nobody", "--wait", expect=1)
 
 
 class ActionTest(CatalogCase):
     def values(self, *elements, **options):
-        return self.agent.run("action", "values", "resource-1", "action-1", *elements, **options)
+        return self.host.run("action", "values", "resource-1", "action-1", *elements, **options)
 
     def test_the_form(self):
-        form = json.loads(self.agent.run("action", "form", "resource-1", "action-1", expect=0).stdout)
+        form = json.loads(self.host.run("action", "form", "resource-1", "action-1", expect=0).stdout)
         self.assertIn("layout", form)
         (request,) = self.requests("action_form")
         self.assertEqual(request["path"], f"{CONSUMER}/resources/resource-1/actions/action-1/forms/request")
@@ -361,11 +345,10 @@ class CredentialTest(CatalogCase):
     """`credentials:` in the file, managed by `reconcile`."""
 
     def setUp(self):
-        self.platform.control("POST", "/reset")
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="credentials-"))
-        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        super().setUp()
+        self.directory = self.scratch()
         self.file = self.directory / "kept" / "s3.env"
-        self.agent = self.make_agent(credentials=[self.credential()])
+        self.configure(self.credential())
 
     def credential(self, name="bucket", file=None, output_format="env", **more):
         output = {"file": str(file or self.file), "format": output_format, **more.pop("output", {})}
@@ -374,17 +357,17 @@ class CredentialTest(CatalogCase):
                 "interval": "12h", "output": output, **more}
 
     def configure(self, *credentials):
-        self.agent.settings["credentials"] = list(credentials)
-        self.agent.write_config()
+        self.host.settings["credentials"] = list(credentials)
+        self.host.write_config()
 
     def show(self, access, secret):
         self.behave(elements={ACCESS_KEY: access, SECRET_KEY: secret})
 
     def reconcile(self, expect=0, *arguments):
-        return self.agent.run(*arguments, "reconcile", expect=expect)
+        return self.host.run(*arguments, "reconcile", expect=expect)
 
     def standing(self, name="bucket"):
-        return next(c for c in self.agent.status()["credentials"] if c["name"] == name)
+        return next(c for c in self.host.status()["credentials"] if c["name"] == name)
 
     def facts(self):
         status = self.file.stat()
@@ -479,7 +462,7 @@ class CredentialTest(CatalogCase):
                 self.assertEqual(self.file.read_text(), text)
                 self.assertEqual(self.facts(), before)
                 self.assertIn("bucket", self.standing()["last_error"])
-                self.agent.run("status", "--check", expect=1)
+                self.host.run("status", "--check", expect=1)
                 self.platform.clear_faults()
         self.assertEqual(self.runs(), 1)
         self.behave(elements=None)
@@ -506,7 +489,7 @@ class CredentialTest(CatalogCase):
         self.platform.fault(operation="action_values", close="before", times=0)
         self.reconcile(69)
         self.platform.clear_faults()
-        self.agent.run("logout", expect=0)
+        self.host.run("logout", expect=0)
         done = self.reconcile(77)
         self.assertIn("login", done.stderr)
         self.assertEqual(done.stderr.count("credential bucket"), 1, done.stderr)
@@ -523,47 +506,44 @@ class CredentialTest(CatalogCase):
 
     def test_shown_in_status_and_plan(self):
         self.assertEqual(self.standing()["updated_at"], None)
-        (planned,) = self.agent.json("plan")["credentials"]
+        (planned,) = self.host.json("plan")["credentials"]
         self.assertEqual((planned["name"], planned["reason"]), ("bucket", "absent"))
-        self.agent.run("plan", "--detailed-exitcode", expect=2)
-        self.assertIn("bucket", self.agent.run("plan", expect=0).stdout)
+        self.host.run("plan", "--detailed-exitcode", expect=2)
+        self.assertIn("bucket", self.host.run("plan", expect=0).stdout)
         self.assertEqual(self.requests("action_values"), [])
         self.assertFalse(self.file.exists())
 
         self.reconcile()
         self.assertRegex(self.standing()["updated_at"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$")
-        self.assertIn("bucket", self.agent.run("status", expect=0).stdout)
-        (planned,) = self.agent.json("plan")["credentials"]
+        self.assertIn("bucket", self.host.run("status", expect=0).stdout)
+        (planned,) = self.host.json("plan")["credentials"]
         self.assertEqual(planned["reason"], "fresh")
-        self.agent.run("plan", "--detailed-exitcode", expect=0)
+        self.host.run("plan", "--detailed-exitcode", expect=0)
 
         changed = self.credential(output={"mode": "0640"})
         self.configure(changed)
-        (planned,) = self.agent.json("plan")["credentials"]
+        (planned,) = self.host.json("plan")["credentials"]
         self.assertEqual(planned["reason"], "changed")
-        self.agent.run("plan", "--detailed-exitcode", expect=2)
+        self.host.run("plan", "--detailed-exitcode", expect=2)
 
     def test_the_daemon_fetches_on_its_interval(self):
         self.configure(self.credential(interval="1s"))
-        self.agent.settings["metrics"] = {"listen": f"unix:{self.agent.directory}/metrics.sock"}
-        self.agent.write_config()
-        daemon = self.agent.start("run")
-        try:
+        self.host.settings["metrics"] = {"listen": f"unix:{self.host.directory}/metrics.sock"}
+        self.host.write_config()
+        listener = self.host.directory / "metrics.sock"
+
+        def updated():
+            return int(re.search(r'credential_updated_timestamp_seconds{credential="bucket"} (\d+)', harness.scrape(listener))[1])
+
+        with self.host.daemon():
             harness.wait_until(self.file.exists)
             self.show("renewed", "by-itself")
             harness.wait_until(lambda: "by-itself" in self.file.read_text())
-            listener = str(self.agent.directory / "metrics.sock")
-            updated = int(self.file.stat().st_mtime)
-            metrics = harness.scrape(listener)
-            self.assertIn('exposure_agent_credential_failing{credential="bucket"} 0', metrics)
-            shown = re.search(r'credential_updated_timestamp_seconds{credential="bucket"} (\d+)', metrics)
-            self.assertAlmostEqual(int(shown[1]), updated, delta=2)
+            harness.wait_until(lambda: abs(updated() - int(self.file.stat().st_mtime)) <= 2)
+            self.assertIn('exposure_agent_credential_failing{credential="bucket"} 0', harness.scrape(listener))
             self.platform.fault(operation="action_values", status=500, body="", times=0)
             harness.wait_until(lambda: 'credential_failing{credential="bucket"} 1' in harness.scrape(listener))
             self.assertIn("by-itself", self.file.read_text())
-        finally:
-            daemon.terminate()
-            self.assertEqual(daemon.wait(20), 0)
 
     def test_no_value_is_told_to_anybody(self):
         secret = "a-value-that-nobody-may-see"
@@ -574,12 +554,12 @@ class CredentialTest(CatalogCase):
         self.show("an-access-key-of-ours", secret + "-2")
         said.append(self.reconcile(1, "--log-level", "debug"))
         for verb in ("status", "plan", "token"):
-            said.append(self.agent.run("--log-level", "debug", verb, expect=0))
+            said.append(self.host.run("--log-level", "debug", verb, expect=0))
         self.assertIn(secret, self.file.read_text())
         for done in said:
             self.assertNotIn("may-see", done.stdout + done.stderr)
         self.assertNotIn(b"may-see", (self.directory / "seen").read_bytes())
-        for path in self.agent.private_files():
+        for path in self.host.private_files():
             self.assertNotIn(b"may-see", path.read_bytes(), path)
 
 

@@ -13,13 +13,10 @@ import unittest
 import harness
 
 
-class CompletionTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.platform = harness.Simulator()
-        cls.addClassCleanup(cls.platform.stop)
-        cls.agent = harness.Agent(cls.platform, users=["siem", "backup"], login=False)
-        cls.addClassCleanup(cls.agent.remove)
+class CompletionTest(harness.PlatformCase):
+    def setUp(self):
+        super().setUp()
+        self.host = self.agent("siem", "backup", login=False)
 
     def after(self, *words):
         """The candidates for the last word."""
@@ -29,7 +26,7 @@ class CompletionTest(unittest.TestCase):
         return [line.split("\t")[0] for line in done.stdout.splitlines()]
 
     def test_verbs_options_and_values(self):
-        config = ("-c", self.agent.config_file)
+        config = ("-c", self.host.config_file)
         for words, found in ((["stat"], ["status"]),
                              (["status", "--c"], ["--check", "--config"]),
                              (["status", "-o", ""], ["text", "json", "wide"]),
@@ -47,7 +44,7 @@ class CompletionTest(unittest.TestCase):
                              ([*config, "rotate", ""], ["logs/siem", "logs/backup"]),
                              ([*config, "rotate", "logs/siem", "logs/b"], ["logs/backup"]),
                              ([*config, "status", "--check", "logs/s"], ["logs/siem"]),
-                             ([f"--config={self.agent.config_file}", "explain", ""], ["logs/siem", "logs/backup"]),
+                             ([f"--config={self.host.config_file}", "explain", ""], ["logs/siem", "logs/backup"]),
                              ([*config, "users", "show", ""], ["logs"]),
                              ([*config, "instances", ""], ["logs"]),
                              ([*config, "users", "l"], ["logs"]),
@@ -60,14 +57,14 @@ class CompletionTest(unittest.TestCase):
         self.assertLessEqual({"delete", "show"}, set(self.after("users", "")))
 
     def script(self, shell):
-        return self.agent.run("completion", shell, expect=0).stdout
+        return self.host.run("completion", shell, expect=0).stdout
 
     def test_bash(self):
         script = self.script("bash") + (
             'COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); _exposure_agent; printf "%s\\n" "${COMPREPLY[@]}"')
-        for words, found in ((["-c", self.agent.config_file, "rotate", "logs/s"], ["logs/siem"]),
+        for words, found in ((["-c", self.host.config_file, "rotate", "logs/s"], ["logs/siem"]),
                              (["status", "-o", ""], ["text", "json", "wide"]),
-                             (["-c", str(self.agent.config_file)[:-2]], [str(self.agent.config_file)])):
+                             (["-c", str(self.host.config_file)[:-2]], [str(self.host.config_file)])):
             with self.subTest(words=words):
                 done = subprocess.run(["bash", "-c", script, "bash", harness.built("exposure-agent"), *words],
                                       capture_output=True, text=True, check=True)
@@ -77,7 +74,7 @@ class CompletionTest(unittest.TestCase):
     def test_zsh(self):
         """The names of users and exposures, as a person gets them: an interactive shell, and the tab key."""
         program = harness.built("exposure-agent")
-        config = self.agent.config_file
+        config = self.host.config_file
         for typed, expected in ((f"-c {config} rotate logs/s", "rotate logs/siem "),
                                 (f"-c {config} rotate logs/siem logs/b", "logs/siem logs/backup "),
                                 (f"-c {config} users show l", "users show logs "),
@@ -88,7 +85,7 @@ class CompletionTest(unittest.TestCase):
                 master, slave = pty.openpty()
                 fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 400, 0, 0))  # no line is broken
                 shell = subprocess.Popen(["zsh", "-f", "-i"], stdin=slave, stdout=slave, stderr=slave,
-                                         start_new_session=True, env=self.agent.environment({"TERM": "dumb"}))
+                                         start_new_session=True, env=self.host.environment({"TERM": "dumb"}))
                 os.close(slave)
                 seen = []
 

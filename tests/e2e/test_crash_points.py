@@ -20,7 +20,6 @@ LOGIN_LOST = 77
 NO_POINTS = 77  # ctest: skipped
 PATIENCE = 3  # attempts, a settle time apart, until replaced users are gone
 OFTEN = 4  # a point passed more often is also killed at in the middle
-BEHAVIOUR = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 INTENT, SENT, RECEIVED, KEPT = "token.intent.saved", "http.send.after", "token.answer.received", "disk.commit.after"
 CODE_INTENT = "login.code.saved"
 LOGIN_ENDS = ("login.answer.saved", "token.answer.saved")
@@ -190,7 +189,7 @@ def live_through_all(platform, progress=lambda at: None):
 
 def has_points():
     """Whether the program was built with crash points."""
-    with harness.Simulator(BEHAVIOUR) as platform, harness.Agent(platform, login=False) as agent:
+    with harness.Simulator(harness.AT_ONCE) as platform, harness.Agent(platform, login=False) as agent:
         log = agent.directory / "passed"
         agent.run("login", "--code", platform.code(), environment={"EXPOSURE_AGENT_CRASH_LOG": str(log)})
         return log.exists()
@@ -198,7 +197,7 @@ def has_points():
 
 class CrashPointTest(unittest.TestCase):
     def test_every_point_of_a_life(self):
-        with harness.Simulator(BEHAVIOUR) as platform:
+        with harness.Simulator(harness.AT_ONCE) as platform:
             tally, unharmed = live_through_all(platform)
         print(f"{tally.injected} kills at {len({name for p in unharmed.values() for name in p.names})} points, "
               f"{tally.reads} reads of the published pairs, {tally.relogins} logins repeated")

@@ -20,30 +20,20 @@ import unittest
 
 import harness
 import random_stops
-from harness import Agent, Simulator, UnixConnection, wait_until
+from harness import UnixConnection, wait_until
 
-QUICK = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 KILL_AFTER = 5  # seconds a stop may take
 EXCHANGE = 120  # seconds a stop may take while a single-use token is being exchanged
 
 
-class DaemonCase(unittest.TestCase):
-    def setUp(self):
-        self.platform = Simulator(QUICK)
-        self.addCleanup(self.platform.stop)
-
-    def agent(self, **options):
-        agent = Agent(self.platform, **options)
-        self.addCleanup(agent.remove)
-        return agent
-
+class DaemonCase(harness.PlatformCase):
     def start(self, agent, environment=None):
         """Starts the daemon and waits until it runs. It must exit on its own at the end of the test."""
-        runs = self.log(agent).count("info: exposure-agent ")
+        runs = agent.log().count("info: exposure-agent ")
         daemon = agent.start("run", environment=environment)
         self.addCleanup(self.stop, daemon)
-        wait_until(lambda: daemon.poll() is not None or self.log(agent).count("info: exposure-agent ") > runs)
-        self.assertIsNone(daemon.poll(), self.log(agent))
+        wait_until(lambda: daemon.poll() is not None or agent.log().count("info: exposure-agent ") > runs)
+        self.assertIsNone(daemon.poll(), agent.log())
         return daemon
 
     def stop(self, daemon, how=signal.SIGTERM):
@@ -57,18 +47,14 @@ class DaemonCase(unittest.TestCase):
             daemon.wait()
 
     def ask(self, agent, method, path, body=None):
-        connection = UnixConnection(agent.state_dir / "control.sock")
+        connection = UnixConnection(agent.control_socket)
         with contextlib.closing(connection):
             connection.request(method, path, None if body is None else json.dumps(body))
             answer = connection.getresponse()
             return harness.Answer(answer.status, answer.headers, answer.read())
 
-    def log(self, agent):
-        log = agent.directory / "agent.log"
-        return log.read_text() if log.exists() else ""
-
     def says(self, agent, text, count=1):
-        wait_until(lambda: self.log(agent).count(text) >= count)
+        wait_until(lambda: agent.log().count(text) >= count)
 
     def converged(self, agent, *users, exposure="logs"):
         for user in users:
@@ -89,7 +75,7 @@ class DaemonCase(unittest.TestCase):
 class EditTest(DaemonCase):
     def setUp(self):
         super().setUp()
-        self.web = self.agent(users=["one"])
+        self.web = self.agent("one")
 
     def test_rename(self):
         self.start(self.web)
@@ -113,7 +99,7 @@ class EditTest(DaemonCase):
         os.rename(self.web.config_file, self.web.directory / "agent.yaml~")
         self.web.write_config()
         self.converged(self.web, "two")
-        self.assertNotIn("configuration is wrong", self.log(self.web))
+        self.assertNotIn("configuration is wrong", self.web.log())
 
     def test_link_swap(self):
         """As when a ConfigMap volume is updated: agent.yaml -> ..data/agent.yaml, ..data -> ..1, later ..2."""
@@ -142,7 +128,7 @@ class EditTest(DaemonCase):
             ]
             self.web.write_config()
         self.converged(self.web, "u39")
-        self.assertLess(self.log(self.web).count("the edited configuration is in force"), 40)
+        self.assertLess(self.web.log().count("the edited configuration is in force"), 40)
 
     def test_mistake_changes_nothing(self):
         self.start(self.web)
@@ -150,7 +136,7 @@ class EditTest(DaemonCase):
         good = self.web.config_file.read_text()
         self.web.config_file.write_text(good.replace('"users"', '"usres"'))
         self.says(self.web, "the edited configuration is wrong; the one before stays in force")
-        self.assertRegex(self.log(self.web), rf"{self.web.config_file}:\d+:\d+: .*usres")
+        self.assertRegex(self.web.log(), rf"{self.web.config_file}:\d+:\d+: .*usres")
         self.web.config_file.write_text(good)
         self.says(self.web, "the configuration is right again, and the one in force")
         self.web.config_file.write_text(good.replace('"users"', '"usres"'))
@@ -161,7 +147,7 @@ class EditTest(DaemonCase):
         self.add_user(self.web, "two")
         self.web.write_config()
         self.converged(self.web, "two")
-        self.assertEqual(self.log(self.web).count("configuration is wrong"), 2)
+        self.assertEqual(self.web.log().count("configuration is wrong"), 2)
 
     def test_what_needs_a_restart(self):
         self.start(self.web)
@@ -252,7 +238,7 @@ class StopTest(DaemonCase):
 
     def test_second_signal_ends_at_once(self):
         """The first signal waits for the response to the refresh, which saves a login."""
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         self.platform.expire_tokens()
         self.platform.fault(operation="token", hang="before")
         self.platform.clear_requests()
@@ -266,7 +252,7 @@ class StopTest(DaemonCase):
 
     def test_hangup_during_the_start(self):
         for _ in range(5):
-            agent = self.agent(users=["one"])
+            agent = self.agent("one")
             daemon = agent.start("run")
             self.addCleanup(self.stop, daemon)
             status = pathlib.Path(f"/proc/{daemon.pid}/status")
@@ -277,7 +263,7 @@ class StopTest(DaemonCase):
             self.assertIsNone(daemon.poll())
 
     def test_stop_during_a_reload_of_the_listener(self):
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         for number in range(10):
             daemon = self.start(agent)
             agent.settings["metrics"] = {"listen": f"unix:{agent.directory}/m{number}.sock"}
@@ -286,19 +272,19 @@ class StopTest(DaemonCase):
             self.stop(daemon)
 
     def test_stop_and_start_again(self):
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         daemon = self.start(agent)
         self.converged(agent, "one")
         before = agent.published("one").footprint()
         self.stop(daemon)
-        self.assertFalse((agent.state_dir / "control.sock").exists())
+        self.assertFalse(agent.control_socket.exists())
         self.start(agent)
         self.ready(agent)
         self.assertEqual(agent.published("one").footprint(), before)
         self.assertEqual(len(self.platform.users()), 1)
 
     def test_interrupt(self):
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         daemon = self.start(agent)
         self.stop(daemon, signal.SIGINT)
 
@@ -306,7 +292,7 @@ class StopTest(DaemonCase):
         """stop() checks that the stop takes no longer than its own timeout."""
         for operation in ("list_instances", "create_user"):
             with self.subTest(operation):
-                agent = self.agent(users=["one"])
+                agent = self.agent("one")
                 self.platform.clear_faults()
                 self.platform.fault(operation=operation, hang="before")
                 self.platform.clear_requests()
@@ -317,7 +303,7 @@ class StopTest(DaemonCase):
 
     def test_stop_during_an_exchange(self):
         """Losing the response to a refresh token would cost the login: the stop waits for it, and for nothing else."""
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         self.platform.expire_tokens()
         self.platform.fault(operation="token", hang="before")
         self.platform.clear_requests()
@@ -328,10 +314,11 @@ class StopTest(DaemonCase):
         with self.assertRaises(subprocess.TimeoutExpired):
             daemon.wait(KILL_AFTER)
         self.platform.halt()
+        self.addCleanup(self.platform.start)
         self.assertEqual(daemon.wait(EXCHANGE), 0)
 
     def test_stop_while_a_verb_is_at_work(self):
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         self.platform.behave(exposure={"ready_delay_ms": 3600_000})
         daemon = self.start(agent)
         with concurrent.futures.ThreadPoolExecutor() as pool:
@@ -344,7 +331,7 @@ class StopTest(DaemonCase):
     def test_a_stop_is_no_failure_of_hooks(self):
         """Neither for the user whose hook was killed nor for any other."""
         hooks = [{"command": ["/bin/sleep", "100"], "timeout": "200s"}]
-        agent = self.agent(users=["one", "two"])
+        agent = self.agent("one", "two")
         daemon = self.start(agent)
         self.converged(agent, "one", "two")
         for user in agent.settings["exposures"][0]["users"]:
@@ -360,12 +347,12 @@ class StopTest(DaemonCase):
             self.assertEqual((shown["failures"], shown["deploy"]), (0, "pending"))
 
     def test_killed_daemon_leaves_nothing_in_the_way(self):
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         daemon = self.start(agent)
         self.converged(agent, "one")
         daemon.kill()
         daemon.wait()
-        self.assertTrue((agent.state_dir / "control.sock").exists())
+        self.assertTrue(agent.control_socket.exists())
         agent.run("reconcile", expect=0)  # without the daemon, under the lock
         self.start(agent)
         self.assertEqual(self.ask(agent, "GET", "/healthz").status, 200)
@@ -374,7 +361,7 @@ class StopTest(DaemonCase):
 class SocketTest(DaemonCase):
     def setUp(self):
         super().setUp()
-        self.web = self.agent(users=["one"])
+        self.web = self.agent("one")
         self.daemon = self.start(self.web)
         self.converged(self.web, "one")
         self.settled(self.web)
@@ -389,13 +376,13 @@ class SocketTest(DaemonCase):
         self.assertEqual(self.ask(self.web, "POST", "/metrics").status, 405)
 
     def test_access(self):
-        self.assertEqual((self.web.state_dir / "control.sock").stat().st_mode & 0o777, 0o600)
+        self.assertEqual(self.web.control_socket.stat().st_mode & 0o777, 0o600)
 
     @unittest.skipUnless(os.geteuid() == 0, "needs root, to be somebody else")
     def test_peers(self):
         """The daemon rejects other users even if the mode of the socket lets them connect."""
         self.web.directory.chmod(0o711)
-        path = self.web.state_dir / "control.sock"
+        path = self.web.control_socket
         path.chmod(0o666)
         ask = ("import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); "
                "s.sendall(b'GET /status.json HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n'); print(len(s.recv(100)))")
@@ -408,7 +395,7 @@ class SocketTest(DaemonCase):
     @unittest.skipUnless(shutil.which("curl"), "needs curl")
     def test_curl(self):
         done = subprocess.run(
-            ["curl", "-sS", "--fail", "--unix-socket", self.web.state_dir / "control.sock", "--json", "{}",
+            ["curl", "-sS", "--fail", "--unix-socket", self.web.control_socket, "--json", "{}",
              "http://localhost/v1/reconcile"],
             capture_output=True, text=True, timeout=harness.RUN_TIMEOUT, check=False,
         )
@@ -427,7 +414,7 @@ class SocketTest(DaemonCase):
         self.assertEqual(self.ask(self.web, "GET", "/healthz").status, 200)
 
     def test_too_large(self):
-        connection = UnixConnection(self.web.state_dir / "control.sock")
+        connection = UnixConnection(self.web.control_socket)
         with contextlib.closing(connection):
             connection.putrequest("POST", "/v1/reconcile")
             connection.putheader("Content-Length", str(2 << 20))
@@ -456,10 +443,11 @@ class SocketTest(DaemonCase):
         self.web.write_config()
         said = self.web.run("deploy", "--force", "logs/one", expect=1).stderr
         self.assertIn("logs/one: hook failed (/bin/false", said)
-        self.assertIn("warning: logs/one: hook failed (/bin/false", self.log(self.web))
+        self.assertIn("warning: logs/one: hook failed (/bin/false", self.web.log())
         self.platform.halt()
+        self.addCleanup(self.platform.start)
         self.web.run("reconcile", expect=69)
-        self.assertRegex(self.log(self.web), "warning: .*connect")
+        self.assertRegex(self.web.log(), "warning: .*connect")
 
     def test_reading_verbs_use_the_daemons_token(self):
         since = len(self.platform.requests("token"))
@@ -474,12 +462,12 @@ class SocketTest(DaemonCase):
         other = self.ask(self.web, "POST", "/v1/access-token", {"refused": token}).json["access_token"]
         self.assertNotEqual(other, token)  # a refused token that is the first of its login is refreshed at once
         for said in (token, other):
-            self.assertNotIn(said, self.log(self.web))
+            self.assertNotIn(said, self.web.log())
 
     def test_work_goes_on_when_the_client_is_gone(self):
         before = self.web.published("one").generation
         self.platform.behave(exposure={"ready_delay_ms": 500})
-        connection = UnixConnection(self.web.state_dir / "control.sock")
+        connection = UnixConnection(self.web.control_socket)
         connection.request("POST", "/v1/rotate", json.dumps({"names": ["logs/one"]}))
         wait_until(lambda: len(self.platform.users()) == 2)
         connection.close()
@@ -487,7 +475,7 @@ class SocketTest(DaemonCase):
 
     def ask_and_leave(self, verb, arguments):
         """Sends the daemon a command and hangs up while the command waits for its turn."""
-        connection = UnixConnection(self.web.state_dir / "control.sock")
+        connection = UnixConnection(self.web.control_socket)
         connection.request("POST", f"/v1/{verb}", json.dumps(arguments))
         time.sleep(1)
         connection.close()
@@ -547,18 +535,18 @@ class SocketTest(DaemonCase):
 
 class LoginTest(DaemonCase):
     def test_login_while_running(self):
-        agent = self.agent(users=["one"], login=False)
+        agent = self.agent("one", login=False)
         self.start(agent)
         self.says(agent, "Not logged in. Run: exposure-agent login")
         self.ready(agent)
         self.assertEqual(self.platform.operations(), [])
         agent.login()
         self.converged(agent, "one")
-        self.assertEqual(self.log(agent).count("error: Not logged in."), 1)
+        self.assertEqual(agent.log().count("error: Not logged in."), 1)
         self.assertEqual(self.ask(agent, "GET", "/status.json").json["login"], "ok")
 
     def test_logout_while_running(self):
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         self.start(agent)
         self.converged(agent, "one")
         agent.run("logout", expect=0)
@@ -569,7 +557,7 @@ class OneShotTest(DaemonCase):
     @unittest.skipUnless(os.geteuid() == 0, "needs root")
     def test_root_beside_a_stopped_service(self):
         """Files created by root in the service user's directory would be inaccessible to it, so none are created."""
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         agent.run("reconcile", expect=0)
         for path in (agent.state_dir, *agent.state_dir.rglob("*")):
             os.chown(path, 65534, 65534, follow_symlinks=False)
@@ -590,15 +578,15 @@ class OneShotTest(DaemonCase):
         self.assertEqual({path.lstat().st_uid for path in agent.state_dir.rglob("*")}, {65534})
 
     def test_timeout_bounds_a_hook(self):
-        agent = self.agent(users=[{"name": "one", "consumer_group": "one", "hooks": [
-            {"command": ["/bin/sleep", "100"], "timeout": "200s"}]}])
+        agent = self.agent({"name": "one", "consumer_group": "one", "hooks": [
+            {"command": ["/bin/sleep", "100"], "timeout": "200s"}]})
         began = time.monotonic()
         agent.run("reconcile", "--timeout", "3s", expect=1)
         self.assertLess(time.monotonic() - began, 60)
 
     def test_waiting_for_the_platform_holds_nobody_up(self):
         """One user never becomes READY; another user of the same exposure is served meanwhile."""
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         self.start(agent)
         self.converged(agent, "one")
         self.platform.behave(exposure={"ready_delay_ms": 3600_000})
@@ -612,7 +600,7 @@ class OneShotTest(DaemonCase):
             self.assertEqual(waits.result().returncode, 1)
 
     def test_a_failed_deploy_goes_on_with_the_back_off(self):
-        agent = self.agent(users=[{"name": "one", "consumer_group": "one", "hooks": [{"command": ["/bin/false"]}]}])
+        agent = self.agent({"name": "one", "consumer_group": "one", "hooks": [{"command": ["/bin/false"]}]})
         self.start(agent)
         wait_until(lambda: agent.status("logs/one")["failures"] == 1)
         agent.run("deploy", "logs/one", expect=1)
@@ -621,7 +609,7 @@ class OneShotTest(DaemonCase):
         self.assertGreater(shown["next_attempt"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
 
     def test_timeout_bounds_a_daemon_that_hangs(self):
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         daemon = self.start(agent)
         self.converged(agent, "one")
         daemon.send_signal(signal.SIGSTOP)
@@ -633,7 +621,7 @@ class OneShotTest(DaemonCase):
 
     def test_two_one_shots(self):
         """Without a daemon, the second of two changing commands gives up at once."""
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         self.platform.behave(exposure={"ready_delay_ms": 3600_000})
         first = agent.start("reconcile")
         self.addCleanup(first.wait)
@@ -643,7 +631,7 @@ class OneShotTest(DaemonCase):
 
     def test_daemon_between_its_lock_and_its_socket(self):
         """While it starts, a command waits for it to listen; while it stops, for it to exit."""
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         agent.run("reconcile", expect=0)
         for command in (["rotate", "logs/one"], ["users"]):
             with self.subTest(command), open(agent.state_dir / "lock", "w", encoding="ascii") as lock, \
@@ -767,6 +755,7 @@ class ExposuresTest(DaemonCase):
         self.converged(agent, "one")
         self.converged(agent, "two", exposure="health")
         self.ready(agent)
+        wait_until(began.exists)
         health = agent.settings["exposures"][1]
         self.platform.fault(path="^/hes/", delay_ms=2000)
         self.platform.clear_requests()
@@ -820,7 +809,7 @@ class MetricsTest(DaemonCase):
 
     def test_listener_and_textfile(self):
         port = self.free_port()
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         textfile = agent.directory / "exposure_agent.prom"
         agent.settings["metrics"] = {"listen": f"127.0.0.1:{port}", "textfile": str(textfile)}
         agent.write_config()
@@ -866,14 +855,13 @@ class MetricsTest(DaemonCase):
                 inodes.add(textfile.stat().st_ino)
 
     def test_unix_listener_that_an_edit_adds(self):
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         self.start(agent)
         self.converged(agent, "one")
         listener = agent.directory / "metrics.sock"
         agent.settings["metrics"] = {"listen": f"unix:{listener}"}
         agent.write_config()
-        wait_until(listener.exists)
-        self.assertEqual(listener.stat().st_mode & 0o777, 0o660)
+        wait_until(lambda: harness.listens(listener) and listener.stat().st_mode & 0o777 == 0o660)
         connection = UnixConnection(listener)
         with contextlib.closing(connection):
             connection.request("GET", "/healthz")
@@ -887,7 +875,7 @@ class WatchdogTest(DaemonCase):
 
     def setUp(self):
         super().setUp()
-        self.web = self.agent(users=["one"])
+        self.web = self.agent("one")
         self.manager = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
         address = str(self.web.directory / "notify")
         self.manager.bind(address)
@@ -942,7 +930,7 @@ class PeopleTest(DaemonCase):
     """Output for people: status, status --watch, doctor."""
 
     def test_status_says_what_retires_and_when(self):
-        agent = self.agent(users=[{"name": "one", "consumer_group": "one", "rotation": {"retire_after": "2h"}}])
+        agent = self.agent({"name": "one", "consumer_group": "one", "rotation": {"retire_after": "2h"}})
         agent.run("reconcile", expect=0)
         agent.run("rotate", "logs/one", expect=0)
         self.assertRegex(agent.run("status", expect=0).stdout,
@@ -954,12 +942,12 @@ class PeopleTest(DaemonCase):
         self.assertNotIn("in now", said)
 
     def test_nothing_is_said_twice(self):
-        hooked = self.agent(users=[{"name": "one", "consumer_group": "one", "hooks": [{"command": ["/bin/false"]}]}])
+        hooked = self.agent({"name": "one", "consumer_group": "one", "hooks": [{"command": ["/bin/false"]}]})
         hooked.run("reconcile", expect=1)
         self.start(hooked)
-        self.assertIn("logs/one: hook failed", self.log(hooked))
-        self.assertNotIn("logs/one: logs/one", self.log(hooked))
-        agent = self.agent(users=["one"])
+        self.says(hooked, "logs/one: hook failed")
+        self.assertNotIn("logs/one: logs/one", hooked.log())
+        agent = self.agent("one")
         agent.settings["exposures"][0]["base_url"] = "http://127.0.0.1:9/les"
         agent.write_config()
         said = agent.run("reconcile", expect=69).stderr + agent.run("status").stdout + agent.run("doctor").stdout
@@ -980,7 +968,7 @@ class PeopleTest(DaemonCase):
         self.assertNotIn("exposure health: ", agent.run("status", "logs/one").stdout)
 
     def test_watch(self):
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         with open(agent.directory / "screen", "wb") as screen:
             shown = subprocess.Popen(agent.command("status", "--watch"), stdout=screen, env=agent.environment())
         self.addCleanup(shown.kill)
@@ -992,7 +980,7 @@ class PeopleTest(DaemonCase):
         self.assertEqual(shown.wait(KILL_AFTER), 0)
 
     def test_doctor_while_all_is_well(self):
-        agent = self.agent(users=[{"name": "one", "consumer_group": "one", "hooks": [{"command": ["/bin/true"]}]}])
+        agent = self.agent({"name": "one", "consumer_group": "one", "hooks": [{"command": ["/bin/true"]}]})
         agent.run("reconcile", expect=0)
         alone = agent.json("doctor", expect=0)
         self.start(agent)
@@ -1005,8 +993,8 @@ class PeopleTest(DaemonCase):
                                   "exposure logs", "clock"}, names)
 
     def test_doctor_finds_the_cause(self):
-        agent = self.agent(users=[{"name": "one", "consumer_group": "one", "output": {"directory": "/proc/none"},
-                                   "hooks": [{"command": ["/nonexistent/hook"]}]}])
+        agent = self.agent({"name": "one", "consumer_group": "one", "output": {"directory": "/proc/none"},
+                                   "hooks": [{"command": ["/nonexistent/hook"]}]})
         agent.settings["exposures"][0]["broker_ca_file"] = "/nonexistent/ca.pem"
         agent.write_config()
         self.platform.behave(clock_offset_s=3600)
@@ -1019,21 +1007,22 @@ class PeopleTest(DaemonCase):
 
 class QuietTest(DaemonCase):
     def test_nothing_is_said_when_nothing_happens(self):
-        agent = self.agent(users=["one"], settings={"reconcile": {"interval": "1s", "settle": "1s"}})
+        agent = self.agent("one", settings={"reconcile": {"interval": "1s", "settle": "1s"}})
         self.start(agent)
         self.converged(agent, "one")
         self.settled(agent)
-        before = self.log(agent)
+        self.says(agent, "logs/one: certificate in use")  # logged shortly after it is
+        before = agent.log()
         wait_until(lambda: self.platform.operations()[-2:] == ["get_instance", "get_user"])
         self.platform.clear_requests()
         wait_until(lambda: len(self.platform.requests("get_user")) >= 4)
-        self.assertEqual(self.log(agent), before)
+        self.assertEqual(agent.log(), before)
         reads = {"get_instance", "get_user"}
         self.assertEqual(set(self.platform.operations()) - reads - {"list_instances", "list_users"}, set())
         self.assertLessEqual(len(self.platform.requests("list_users")), 1)  # once the POST has settled
 
     def test_service_manager_is_told(self):
-        agent = self.agent(users=["one"])
+        agent = self.agent("one")
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
             address = str(agent.directory / "notify")
             manager.bind(address)

@@ -7,21 +7,11 @@ import harness
 from harness import wait_until
 
 
-class DecommissionCase(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        harness.built("exposure-agent")
-        cls.platform = harness.Simulator({"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}})
-        cls.addClassCleanup(cls.platform.stop)
-
-    def setUp(self):
-        self.platform.control("POST", "/reset")
-
-    def agent(self, users=("a", "b"), retire_after="24h", **settings):
-        settings = {"reconcile": {"settle": "1s", "interval": "1s", "max_deletes": 1}, **settings}
-        users = [{"name": u, "consumer_group": u, "rotation": {"retire_after": retire_after}} for u in users]
-        made = harness.Agent(self.platform, users=users, settings=settings)
-        self.addCleanup(made.remove)
+class DecommissionCase(harness.PlatformCase):
+    def served(self, retire_after="24h"):
+        """An agent whose two users have their certificates."""
+        users = [{"name": u, "consumer_group": u, "rotation": {"retire_after": retire_after}} for u in ("a", "b")]
+        made = self.agent(*users, settings={"reconcile": {"interval": "1s", "max_deletes": 1}})
         made.run("reconcile", expect=0)
         self.assertEqual(len(self.platform.users()), len(users))
         return made
@@ -37,7 +27,7 @@ class DecommissionCase(unittest.TestCase):
 
 class Decommission(DecommissionCase):
     def test_at_once(self):
-        agent = self.agent()
+        agent = self.served()
         done = agent.run("decommission", "--now", "--yes", expect=0)
         self.assertRegex(done.stderr, r"(?m)^This decommissions the host web-01 ")
         self.assertIn("2 users will be deleted on the platform at once:", done.stderr)
@@ -53,7 +43,7 @@ class Decommission(DecommissionCase):
         self.assertEqual(agent.json("plan")["changes"], [])
 
     def test_users_wait_for_retire_after_and_nothing_is_created_meanwhile(self):
-        agent = self.agent(retire_after="24h")
+        agent = self.served(retire_after="24h")
         done = agent.run("decommission", "--yes", expect=0)
         self.assertIn("each after its retire_after", done.stderr)
         self.assertIn("2 users will be deleted after retire_after", done.stdout)
@@ -74,7 +64,7 @@ class Decommission(DecommissionCase):
         self.gone(agent)
 
     def test_it_goes_on_by_itself(self):
-        agent = self.agent(retire_after="2s")
+        agent = self.served(retire_after="2s")
         agent.run("decommission", "--yes", expect=0)
 
         def over():
@@ -85,7 +75,7 @@ class Decommission(DecommissionCase):
         self.gone(agent)
 
     def test_undo(self):
-        agent = self.agent()
+        agent = self.served()
         before = {u["id"] for u in self.platform.users()}
         agent.run("decommission", "--yes", expect=0)
         self.assertIn("This host stays", agent.run("decommission", "--undo", expect=0).stdout)
@@ -96,7 +86,7 @@ class Decommission(DecommissionCase):
         self.assertIn("nothing to undo", agent.run("decommission", "--undo", expect=0).stdout)
 
     def test_after_the_end_a_login_brings_it_back(self):
-        agent = self.agent()
+        agent = self.served()
         agent.run("decommission", "--now", "--yes", expect=0)
         self.assertIn("exposure-agent login", agent.run("decommission", "--undo", expect=0).stdout)
         agent.login()
@@ -104,13 +94,13 @@ class Decommission(DecommissionCase):
         self.assertEqual(len(self.platform.users()), 2)
 
     def test_off_a_terminal_it_wants_a_yes(self):
-        agent = self.agent()
+        agent = self.served()
         self.assertIn("to confirm, add --yes", agent.run("decommission", expect=64).stderr)
         agent.run("decommission", "--now", "--undo", expect=64)
         self.assertEqual({u["state"] for u in agent.status()["users"]}, {"valid"})
 
     def test_interrupted_the_next_pass_goes_on(self):
-        agent = self.agent()
+        agent = self.served()
         self.platform.fault(operation="delete_user", status=503, times=0)
         agent.run("decommission", "--now", "--yes", "-o", "json", expect=1)
         self.assertEqual(len(self.platform.users()), 2)
@@ -122,26 +112,20 @@ class Decommission(DecommissionCase):
         self.gone(agent)
 
     def test_a_host_that_was_never_logged_in(self):
-        agent = harness.Agent(self.platform, users=["a"], login=False)
-        self.addCleanup(agent.remove)
+        agent = self.agent("a", login=False)
         agent.run("decommission", "--yes", expect=0)
         self.assertIsNotNone(agent.status()["decommission"]["finished_at"])
 
 
 class Daemon(DecommissionCase):
     def test_a_running_daemon_does_it(self):
-        agent = self.agent(retire_after="2s")
-        process = agent.start("run")
-        try:
-            wait_until((agent.state_dir / "control.sock").exists)
+        agent = self.served(retire_after="2s")
+        with agent.daemon() as process:
             agent.run("decommission", "--yes", expect=0)
             wait_until(lambda: not self.platform.users())
             wait_until(lambda: agent.status()["decommission"]["finished_at"])
             self.gone(agent)
             self.assertIsNone(process.poll())
-        finally:
-            process.terminate()
-            self.assertEqual(process.wait(harness.RUN_TIMEOUT), 0)
 
 
 if __name__ == "__main__":

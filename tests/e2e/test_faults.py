@@ -22,7 +22,6 @@ ELSEWHERE = "orion-999"  # a tenant that the program has to onboard itself
 DEFAULT_STRIDE = 8
 LOGIN_LOST = 77
 RUNS_AGAIN = 3
-BEHAVIOUR = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 FAULTS = {
     "late": {"delay_after_ms": 1500},
     "500": {"status": 500},
@@ -112,7 +111,7 @@ def cases(requests, stride, offset):
 def inject_all(stride, offset, progress=lambda case, found: None):
     """Plays one history per case; returns the tally."""
     tally = witness.Tally()
-    with harness.Simulator(BEHAVIOUR) as platform:
+    with harness.Simulator(harness.AT_ONCE) as platform:
         unharmed = History(platform, None)
         unharmed.run(tally)
         for case in cases(unharmed.requests, stride, offset):

@@ -20,7 +20,7 @@ class Findings(unittest.TestCase):
         cls.addClassCleanup(cls.platform.stop)
 
     def setUp(self):
-        self.platform.control("POST", "/reset")
+        self.platform.reset()
 
     def agent(self, *users, served=True, **more):
         agent = harness.Agent(self.platform, users=list(users) or ["siem"], **more)

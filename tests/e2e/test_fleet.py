@@ -14,7 +14,6 @@ import unittest
 
 import harness
 
-AT_ONCE = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 LISTS = {"list_instances", "list_users"}
 CROWD = 100_000
 
@@ -98,21 +97,7 @@ CACHE = harness.BUILD / "CMakeCache.txt"
 SANITIZED = CACHE.exists() and "SANITIZE:BOOL=ON" in CACHE.read_text()
 
 
-class FleetCase(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        harness.built("exposure-agent")
-        cls.platform = harness.Simulator(AT_ONCE)
-        cls.addClassCleanup(cls.platform.stop)
-
-    def setUp(self):
-        self.platform.control("POST", "/reset")
-
-    def agent(self, users, **settings):
-        made = harness.Agent(self.platform, users=users, **settings)
-        self.addCleanup(made.remove)
-        return made
-
+class FleetCase(harness.PlatformCase):
     def pass_of(self, agent):
         """The operations of one pass, sorted."""
         self.platform.clear_requests()
@@ -145,7 +130,7 @@ class QuietPassTest(FleetCase):
     def test_it_costs_the_same_among_two_and_among_100000_users(self):
         crowd = Crowd(self.platform)
         self.addCleanup(crowd.stop)
-        agent = self.agent(["siem", "web"])
+        agent = self.agent("siem", "web")
         agent.settings["exposures"][0]["base_url"] = crowd.base_url
         agent.write_config()
         self.settle(agent)
@@ -165,7 +150,7 @@ class QuietPassTest(FleetCase):
         self.assertEqual(self.measured_pass(agent, crowd)[0], alone[0])
 
     def test_a_user_that_is_missing_by_id_but_listed_is_left_alone(self):
-        agent = self.agent(["siem"])
+        agent = self.agent("siem")
         self.settle(agent)
         before = agent.status("logs/siem")
         self.platform.clear_requests()
@@ -177,7 +162,7 @@ class QuietPassTest(FleetCase):
         self.assertEqual(agent.status("logs/siem")["generation"], before["generation"])
 
     def test_a_user_that_is_gone_is_replaced_in_the_same_pass(self):
-        agent = self.agent(["siem"])
+        agent = self.agent("siem")
         self.settle(agent)
         before = agent.status("logs/siem")["generation"]
         self.platform.delete_users()
@@ -185,7 +170,7 @@ class QuietPassTest(FleetCase):
         self.assertNotEqual(agent.status("logs/siem")["generation"], before)
 
     def test_users_that_vanish_at_once_are_an_incident(self):
-        agent = self.agent(["siem", "web"])
+        agent = self.agent("siem", "web")
         self.settle(agent)
         self.platform.delete_users()
         self.platform.clear_requests()
@@ -193,7 +178,7 @@ class QuietPassTest(FleetCase):
         self.assertEqual(self.platform.requests("create_user"), [])
 
     def test_an_instance_that_vanishes_is_an_incident(self):
-        agent = self.agent(["siem"])
+        agent = self.agent("siem")
         self.settle(agent)
         self.platform.delete_instances()
         self.platform.clear_requests()
@@ -203,7 +188,7 @@ class QuietPassTest(FleetCase):
 
 class RateLimitTest(FleetCase):
     def test_three_users_come_up_under_a_strict_limit(self):
-        agent = self.agent(["one", "two", "three"])
+        agent = self.agent("one", "two", "three")
         self.platform.behave(requests_per_s=1)
         agent.run("reconcile", "--timeout", "120s", expect=0, timeout=150)
         for name in ("one", "two", "three"):
@@ -213,13 +198,12 @@ class RateLimitTest(FleetCase):
         self.assertLess(len(refused), len(self.platform.requests()) / 3)
 
     def test_the_daemon_heals_under_a_strict_limit(self):
-        agent = self.agent(["one", "two", "three"])
+        agent = self.agent("one", "two", "three")
         self.platform.behave(requests_per_s=1, retry_after_s=2)
-        daemon = agent.start("run")
-        self.addCleanup(lambda: (daemon.terminate(), daemon.wait(30)))
-        harness.wait_until(
-            lambda: all(agent.published(name).exists() for name in ("one", "two", "three")), 120, 0.5
-        )
+        with agent.daemon():
+            harness.wait_until(
+                lambda: all(agent.published(name).exists() for name in ("one", "two", "three")), 120, 0.5
+            )
 
 
 class ClockTest(FleetCase):
@@ -227,13 +211,10 @@ class ClockTest(FleetCase):
         far = Crowd(self.platform)
         self.addCleanup(far.stop)
         far.clock_offset_s = 3600
-        agent = self.agent(
-            None,
-            exposures=[
-                {"name": "logs", "users": ["siem"]},
-                {"name": "far", "base_url": far.base_url, "users": ["web"]},
-            ],
-        )
+        agent = self.agent(exposures=[
+            {"name": "logs", "users": ["siem"]},
+            {"name": "far", "base_url": far.base_url, "users": ["web"]},
+        ])
         agent.run("reconcile", expect=1)
         self.assertEqual(agent.status("logs/siem")["state"], "valid")
         self.assertEqual(agent.status("far/web")["reason"], "clock_wrong")

@@ -16,16 +16,14 @@ def time_of(text):
     return datetime.datetime.strptime(text, "%Y-%m-%dT%H:%M:%SZ")
 
 
-class ForecastTest(unittest.TestCase):
+class ForecastTest(harness.PlatformCase):
     def setUp(self):
-        self.platform = harness.Simulator(behaviour={"exposure": {"ready_delay_ms": 0}})
-        self.addCleanup(self.platform.stop)
+        super().setUp()
         paused = {"name": "paused", "consumer_group": "p", "description": "a, b; c", "rotation": {"paused": True}}
-        self.agent = harness.Agent(self.platform, users=["siem", paused])
-        self.addCleanup(self.agent.remove)
+        self.host = self.agent("siem", paused)
 
     def entries(self, *arguments):
-        shown = self.agent.json("forecast", *arguments)
+        shown = self.host.json("forecast", *arguments)
         self.assertEqual(shown["schema"], "exposure-agent.forecast/v1")
         times = [e["at"] for e in shown["entries"]]
         self.assertEqual(times, sorted(times))
@@ -37,8 +35,8 @@ class ForecastTest(unittest.TestCase):
 
     def test_the_dates_are_those_of_status_and_plan(self):
         self.assertEqual(self.told("--for", "30d"), [("paused", "create"), ("siem", "create")])
-        self.agent.run("reconcile", expect=0)
-        status = {u["name"]: u for u in self.agent.status()["users"]}
+        self.host.run("reconcile", expect=0)
+        status = {u["name"]: u for u in self.host.status()["users"]}
         entries = [e for e in self.entries() if e["action"] != "refresh"]
         self.assertEqual([(e["exposure"], e["name"], e["action"], e["reason"]) for e in entries], [
             ("logs", "siem", "rotate", "rotation_due"), ("logs", "siem", "retire", "superseded"),
@@ -47,43 +45,44 @@ class ForecastTest(unittest.TestCase):
         self.assertEqual(time_of(entries[1]["at"]) - time_of(entries[0]["at"]), DAY)
         self.assertEqual(entries[2]["at"], status["paused"]["not_after"])
 
-        self.agent.run("rotate", "logs/siem", expect=0)
-        retiring = self.agent.status("logs/siem")["retiring"][0]
+        self.host.run("rotate", "logs/siem", expect=0)
+        retiring = self.host.status("logs/siem")["retiring"][0]
         self.assertEqual([e["at"] for e in self.entries("logs/siem") if e["action"] == "retire"][0], retiring["delete_at"])
-        self.agent.settings["exposures"] = [self.agent.exposure(users=["siem"])]
-        self.agent.write_config()
+        self.host.settings["exposures"] = [self.host.exposure(users=["siem"])]
+        self.host.write_config()
         self.assertEqual(sorted(self.told("--for", "3d")), [("paused", "remove"), ("siem", "retire")])
 
     def test_refreshes_and_logins(self):
         refreshes = [e for e in self.entries("--for", "10d") if e["action"] == "refresh"]
         self.assertIn(len(refreshes), (10, 11))  # refresh_every: 24h, minus up to a tenth
         self.assertEqual({(e["exposure"], e["name"]) for e in refreshes}, {(None, None)})
-        shown = self.agent.run("forecast", "--for", "10d", expect=0).stdout
+        shown = self.host.run("forecast", "--for", "10d", expect=0).stdout
         self.assertRegex(shown, r"(?m)^The access token is refreshed 1[01] times, next at ")
         self.assertRegex(shown, r"(?m)^Until .*: 2 new certificates and 0 deletions, automatic; no login by a person$")
-        self.agent.run("logout", expect=0)
+        self.host.run("logout", expect=0)
         self.assertEqual(self.told("--for", "1d")[0], (None, "login"))
-        self.assertIn("Run: exposure-agent login", self.agent.run("forecast", expect=0).stdout)
+        self.assertIn("Run: exposure-agent login", self.host.run("forecast", expect=0).stdout)
 
     def test_without_network_and_refusals(self):
-        self.agent.run("reconcile", expect=0)
-        before = harness.footprint(self.agent.state_dir)
+        self.host.run("reconcile", expect=0)
+        before = harness.footprint(self.host.state_dir)
         self.platform.halt()
+        self.addCleanup(self.platform.start)
         self.assertEqual(self.told("logs/siem"), [("siem", "rotate"), ("siem", "retire")])
-        self.assertEqual(harness.footprint(self.agent.state_dir), before)
+        self.assertEqual(harness.footprint(self.host.state_dir), before)
         for wrong, said in ((("logs/sime",), "did you mean logs/siem?"), (("--for", "soon"), "--for: 'soon' is not"),
                             (("--for", "1000y"), "'1000y' is not"), (("--for", "11y"), "10 years at most"),
                             (("-o", "pdf"), "'pdf' is not one of text|json|ics|svg")):
             with self.subTest(wrong):
-                self.assertIn(said, self.agent.run("forecast", *wrong, expect=64).stderr)
+                self.assertIn(said, self.host.run("forecast", *wrong, expect=64).stderr)
 
     def calendar(self):
         """The raw output: text mode would convert CRLF to LF."""
-        return subprocess.run(self.agent.command("forecast", "-o", "ics"), env=self.agent.environment(), check=True,
+        return subprocess.run(self.host.command("forecast", "-o", "ics"), env=self.host.environment(), check=True,
                               capture_output=True).stdout
 
     def test_calendar_form(self):
-        self.agent.run("reconcile", expect=0)
+        self.host.run("reconcile", expect=0)
         text = self.calendar()
         self.assertTrue(text.endswith(b"END:VCALENDAR\r\n"))
         self.assertEqual(text.count(b"\n"), text.count(b"\r\n"))
@@ -103,7 +102,7 @@ class ForecastTest(unittest.TestCase):
             import icalendar
         except ImportError:
             self.skipTest("python3-icalendar is not installed")
-        self.agent.run("reconcile", expect=0)
+        self.host.run("reconcile", expect=0)
         entries = [e for e in self.entries() if e["action"] != "refresh"]
         events = list(icalendar.Calendar.from_ical(self.calendar()).walk("VEVENT"))
         self.assertEqual([e.decoded("dtstart").strftime("%Y-%m-%dT%H:%M:%SZ") for e in events], [e["at"] for e in entries])
@@ -113,8 +112,8 @@ class ForecastTest(unittest.TestCase):
             self.assertEqual(str(event["description"]), f"Host web-01: {entry['sentence']}")
 
     def test_picture(self):
-        self.agent.run("reconcile", expect=0)
-        text = self.agent.run("forecast", "-o", "svg", expect=0).stdout
+        self.host.run("reconcile", expect=0)
+        text = self.host.run("forecast", "-o", "svg", expect=0).stdout
         root = xml.etree.ElementTree.fromstring(text)
         self.assertEqual(root.tag, f"{SVG}svg")
         self.assertRegex(root.find(f"{SVG}title").text, r"^Certificates of web-01, \d{4}-\d\d-\d\d to \d{4}-\d\d-\d\d$")

@@ -6,26 +6,11 @@ import unittest
 
 import harness
 
-AT_ONCE = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 A_YEAR_S = 365 * 86400
 
 
-class FormatCase(unittest.TestCase):
+class FormatCase(harness.PlatformCase):
     """One agent whose users are served one at a time, each with a different behaviour."""
-
-    @classmethod
-    def setUpClass(cls):
-        harness.built("exposure-agent")
-        cls.platform = harness.Simulator(AT_ONCE)
-        cls.addClassCleanup(cls.platform.stop)
-
-    def setUp(self):
-        self.platform.control("POST", "/reset")
-
-    def agent(self, names=(), **more):
-        made = harness.Agent(self.platform, users=[{"name": n, "consumer_group": n} for n in names], **more)
-        self.addCleanup(made.remove)
-        return made
 
     def certificate(self, **rules):
         self.platform.behave(exposure={"certificate": None})
@@ -41,7 +26,7 @@ class CertificateTest(FormatCase):
         cases = [(f, chain, order, length) for f in self.FORMATS for chain, order, length in self.CHAINS]
         cases.append(("base64-der", "none", "leaf-first", 1))
         names = [f"{f}-{chain}-{order}" for f, chain, order, _ in cases]
-        agent = self.agent(names)
+        agent = self.agent(*names)
         for (form, chain, order, length), name in zip(cases, names):
             with self.subTest(format=form, chain=chain, order=order):
                 self.certificate(format=form, chain=chain, order=order)
@@ -59,7 +44,7 @@ class CertificateTest(FormatCase):
             self.assertTrue(published.verifies(self.platform.issuer_ca_file))
 
     def test_what_is_used_by_its_extended_key_usage(self):
-        agent = self.agent(["both", "none", "server"])
+        agent = self.agent("both", "none", "server")
         for usage, code in (("both", 0), ("none", 0), ("server", 1)):
             with self.subTest(usage=usage):
                 self.certificate(usage=usage)
@@ -69,7 +54,7 @@ class CertificateTest(FormatCase):
     def test_what_is_never_used(self):
         cases = {"other-key": {"key": "other"}, "over": {"lifetime_s": -3600, "not_before_offset_s": -7200},
                  "not-yet": {"not_before_offset_s": 86400}}
-        agent = self.agent(cases)
+        agent = self.agent(*cases)
         for name, rules in cases.items():
             with self.subTest(name):
                 self.certificate(**rules)
@@ -79,8 +64,8 @@ class CertificateTest(FormatCase):
     def test_a_certificate_that_is_not_there_yet(self):
         for answer in ("absent", "null", "empty", "garbage"):
             with self.subTest(answer=answer):
-                self.platform.control("POST", "/reset")
-                agent = self.agent(["siem"])
+                self.platform.reset()
+                agent = self.agent("siem")
                 self.certificate(answer=answer)
                 agent.run("reconcile", "--timeout", "1s", expect=1)
                 self.assertFalse(agent.published("siem").exists())
@@ -102,7 +87,7 @@ class DateTest(FormatCase):
         return agent.status(f"logs/{form}")
 
     def test_every_spelling(self):
-        agent = self.agent([*self.EXACT, "date", *self.NONE])
+        agent = self.agent(*self.EXACT, "date", *self.NONE)
         for form in self.EXACT:
             with self.subTest(format=form):
                 shown = self.reconciled(agent, form)
@@ -121,8 +106,8 @@ class DateTest(FormatCase):
     def test_the_earlier_end_counts(self):
         for offset_s in (-A_YEAR_S // 2, A_YEAR_S):
             with self.subTest(offset_s=offset_s):
-                self.platform.control("POST", "/reset")
-                shown = self.reconciled(self.agent(["iso"]), "iso", expiration_offset_s=offset_s)
+                self.platform.reset()
+                shown = self.reconciled(self.agent("iso"), "iso", expiration_offset_s=offset_s)
                 end, rotate_at = (datetime.datetime.fromisoformat(shown[k]).timestamp() for k in ("not_after", "rotate_at"))
                 lifetime_s = A_YEAR_S + min(offset_s, 0)
                 from_start = (rotate_at - time.time()) / lifetime_s
@@ -132,7 +117,7 @@ class DateTest(FormatCase):
 
 class ContactTest(FormatCase):
     def test_every_spelling(self):
-        agent = self.agent(["siem"])
+        agent = self.agent("siem")
         harness.settle(agent)
         self.platform.clear_requests()
         before = harness.footprint(agent.state_dir)
@@ -191,7 +176,7 @@ class GroupTest(FormatCase):
         self.assertEqual([r["status"] for r in self.platform.requests("create_instance")], [201])
 
     def test_a_service_that_wants_the_id(self):
-        agent = self.agent(["siem"])
+        agent = self.agent("siem")
         self.platform.behave(exposure={"group_id_required": True})
         done = agent.run("reconcile", expect=1)
         self.assertIn("businessGroupId is required", done.stderr)
@@ -203,18 +188,18 @@ class EmptyListTest(FormatCase):
     def test_every_way_to_write_an_empty_list(self):
         for written in ("items", "null", "object"):
             with self.subTest(written):
-                self.platform.control("POST", "/reset")
+                self.platform.reset()
                 self.platform.behave(exposure={"empty_list": written})
-                agent = self.agent(["siem"])
+                agent = self.agent("siem")
                 agent.run("reconcile", expect=0)
                 self.assertTrue(agent.published("siem").key_matches())
 
     def test_an_empty_object_is_no_reason_to_make_what_is_known_again(self):
-        agent = self.agent(["siem"])
+        agent = self.agent("siem")
         agent.run("reconcile", expect=0)
         for operation in ("list_instances", "list_users", "get_instance", "get_user"):
             with self.subTest(operation):
-                self.platform.control("DELETE", "/faults")
+                self.platform.clear_faults()
                 if operation.startswith("list"):
                     agent.list_again()
                 self.platform.clear_requests()
@@ -231,9 +216,9 @@ class OtherFieldsTest(FormatCase):
                  {"list_lag_ms": 300})
         for behaviour in cases:
             with self.subTest(**behaviour):
-                self.platform.control("POST", "/reset")
+                self.platform.reset()
                 self.platform.behave(exposure={"ready_delay_ms": 300, **behaviour})
-                agent = self.agent(["siem"])
+                agent = self.agent("siem")
                 agent.run("reconcile", expect=0)
                 agent.run("rotate", "--retire-now", "logs/siem", expect=0)
                 harness.wait_until(lambda: agent.run("reconcile", expect=0) and len(self.platform.users()) == 1)

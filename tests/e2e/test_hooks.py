@@ -4,7 +4,6 @@ import os
 import pathlib
 import shutil
 import signal
-import tempfile
 import unittest
 
 import harness
@@ -16,26 +15,17 @@ ENVIRONMENT = {"PATH", "EXPOSURE", "EXPOSURE_USER", "EXPOSURE_TOPIC", "EXPOSURE_
 
 def is_alive(pid):
     try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
         return False
-    return pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
 
 
-class HookCase(unittest.TestCase):
+class HookCase(harness.PlatformCase):
     """A user with hooks, which are scripts in a directory of the test."""
 
-    @classmethod
-    def setUpClass(cls):
-        harness.built("exposure-agent")
-        cls.platform = harness.Simulator({"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}})
-        cls.addClassCleanup(cls.platform.stop)
-
     def setUp(self):
-        self.platform.control("POST", "/reset")
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="hooks-"))
-        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
-        self.directory.chmod(0o755)
+        super().setUp()
+        self.directory = self.scratch()
 
     def script(self, text, name="hook"):
         """A program that runs `text` in its own directory; written again, it is replaced atomically."""
@@ -46,10 +36,8 @@ class HookCase(unittest.TestCase):
         new.replace(path)
         return path
 
-    def agent(self, *hooks, **user):
-        made = harness.Agent(self.platform, users=[{"name": "siem", "consumer_group": "siem", "hooks": list(hooks), **user}])
-        self.addCleanup(made.remove)
-        return made
+    def hooked(self, *hooks, **user):
+        return self.agent({"name": "siem", "consumer_group": "siem", "hooks": list(hooks), **user})
 
     def hook(self, text, name="hook", **more):
         return {"command": [str(self.script(text, name))], **more}
@@ -72,7 +60,7 @@ class HookTest(HookCase):
     """`--deploy direct`: the agent runs hooks itself."""
 
     def test_order_and_environment(self):
-        agent = self.agent(self.hook("cat /proc/$$/environ >environ", "first"), self.hook("", "second"))
+        agent = self.hooked(self.hook("cat /proc/$$/environ >environ", "first"), self.hook("", "second"))
         agent.run("reconcile", expect=0)
         self.assertEqual(self.runs(), ["first", "second"])
         entries = (self.directory / "environ").read_bytes().decode().split("\0")[:-1]
@@ -92,15 +80,15 @@ class HookTest(HookCase):
     def test_arguments_without_a_shell(self):
         hook = self.hook('printf "%s|" "$@" >arguments')
         hook["command"] += ["$HOME", "a b", "; reboot", "*"]
-        self.agent(hook).run("reconcile", expect=0)
+        self.hooked(hook).run("reconcile", expect=0)
         self.assertEqual((self.directory / "arguments").read_text(), "$HOME|a b|; reboot|*|")
 
     def test_exit_codes(self):
         for code in (1, 2, 77, 255):
             with self.subTest(code=code):
                 (self.directory / "runs").unlink(missing_ok=True)
-                self.platform.control("POST", "/reset")
-                agent = self.agent(self.hook(f"echo the reason >&2; exit {code}", "first"), self.hook("", "second"))
+                self.platform.reset()
+                agent = self.hooked(self.hook(f"echo the reason >&2; exit {code}", "first"), self.hook("", "second"))
                 agent.run("reconcile", "--timeout", "2s", expect=1)
                 self.assertNotIn("second", self.runs())
                 self.assert_pending(agent)
@@ -114,19 +102,19 @@ class HookTest(HookCase):
                 self.assert_done(agent)
 
     def test_a_signal(self):
-        agent = self.agent(self.hook("kill -KILL $$"))
+        agent = self.hooked(self.hook("kill -KILL $$"))
         agent.run("reconcile", "--timeout", "2s", expect=1)
         self.assertIn("signal 9", agent.status(NAME)["last_error"])
 
     def test_a_program_that_is_not_there(self):
-        agent = self.agent({"command": [str(self.directory / "nothing")]})
+        agent = self.hooked({"command": [str(self.directory / "nothing")]})
         agent.run("reconcile", "--timeout", "2s", expect=1)
         self.assert_pending(agent)
         self.assertIn("nothing", agent.status(NAME)["last_error"])
 
     def test_a_hang_ends_with_its_whole_group(self):
         text = "sleep 1000 & echo $! >child; echo $$ >parent; trap '' TERM; while :; do sleep 1; done"
-        agent = self.agent(self.hook(text, timeout="1s"))
+        agent = self.hooked(self.hook(text, timeout="1s"))
         agent.run("reconcile", "--timeout", "8s", expect=1)
         self.assertIn("timed out after", agent.status(NAME)["last_error"])
         for name in ("child", "parent"):
@@ -134,7 +122,7 @@ class HookTest(HookCase):
             harness.wait_until(lambda: not is_alive(pid))
 
     def test_what_a_hook_leaves_in_the_background_is_not_waited_for(self):
-        agent = self.agent(self.hook("sleep 1000 & echo $! >child"))
+        agent = self.hooked(self.hook("sleep 1000 & echo $! >child"))
         agent.run("reconcile", expect=0, timeout=60)
         self.assert_done(agent)
         pid = self.read_pid("child")
@@ -143,7 +131,7 @@ class HookTest(HookCase):
 
     def test_ten_megabytes_of_output(self):
         loud = "head -c 5000000 /dev/zero | tr '\\0' x; head -c 5000000 /dev/zero | tr '\\0' y >&2"
-        agent = self.agent(self.hook(f"{loud}; exit 3"))
+        agent = self.hooked(self.hook(f"{loud}; exit 3"))
         done = agent.run("reconcile", "--timeout", "5s", expect=1)
         self.assertLess(len(done.stdout) + len(done.stderr), 20_000)
         self.assertIn(": exit 3", agent.status(NAME)["last_error"])
@@ -152,12 +140,12 @@ class HookTest(HookCase):
         self.assert_done(agent)
 
     def test_output_cannot_speak_to_the_terminal(self):
-        agent = self.agent(self.hook("printf '\\033[2Jred\\007' >&2; exit 1"))
+        agent = self.hooked(self.hook("printf '\\033[2Jred\\007' >&2; exit 1"))
         done = agent.run("reconcile", "--timeout", "2s", expect=1)
         self.assertNotIn("\x1b[2J", done.stdout + done.stderr + agent.run("status").stdout)
 
     def test_a_killed_agent_runs_the_hooks_again(self):
-        agent = self.agent(self.hook("[ -e killed ] || { touch killed; kill -KILL $PPID; exit 0; }"))
+        agent = self.hooked(self.hook("[ -e killed ] || { touch killed; kill -KILL $PPID; exit 0; }"))
         self.assertEqual(agent.run("reconcile").returncode, -signal.SIGKILL)
         self.assert_pending(agent)
         generation = agent.published("siem").generation
@@ -167,7 +155,7 @@ class HookTest(HookCase):
         self.assert_done(agent)
 
     def test_they_run_once_for_a_generation(self):
-        agent = self.agent(self.hook(""))
+        agent = self.hooked(self.hook(""))
         for _ in range(3):
             agent.run("reconcile", expect=0)
         self.assertEqual(len(self.runs()), 1)
@@ -180,7 +168,7 @@ class HookTest(HookCase):
         self.assertEqual(len(self.runs()), 3)
 
     def test_a_changed_list_alone_runs_nothing(self):
-        agent = self.agent(self.hook("", "first"))
+        agent = self.hooked(self.hook("", "first"))
         agent.run("reconcile", expect=0)
         agent.settings["exposures"][0]["users"][0]["hooks"] = [self.hook("", "second")]
         agent.write_config()
@@ -188,7 +176,7 @@ class HookTest(HookCase):
         self.assertEqual(self.runs(), ["first"])
 
     def test_the_replaced_user_stays_until_the_hooks_have_passed(self):
-        agent = self.agent(self.hook(""), rotation={"retire_after": "0s"})
+        agent = self.hooked(self.hook(""), rotation={"retire_after": "0s"})
         agent.run("reconcile", expect=0)
         self.script("exit 1")
         agent.run("rotate", NAME)
@@ -200,7 +188,7 @@ class HookTest(HookCase):
         harness.wait_until(lambda: len(self.platform.users()) == 1)
 
     def test_a_failed_switch_is_rolled_back(self):
-        agent = self.agent(self.hook(""))
+        agent = self.hooked(self.hook(""))
         agent.run("reconcile", expect=0)
         before = agent.published("siem").generation
         self.script("exit 1")
@@ -217,7 +205,7 @@ class HookTest(HookCase):
     def test_an_unknown_unit_fails(self):
         if not shutil.which("systemctl", path="/usr/bin:/bin"):
             self.skipTest("systemctl is not installed")
-        agent = self.agent({"restart": "no-such-unit-of-ours.service"})
+        agent = self.hooked({"restart": "no-such-unit-of-ours.service"})
         agent.run("reconcile", "--timeout", "5s", expect=1)
         self.assertIn("restart no-such-unit-of-ours.service", agent.status(NAME)["last_error"])
 
@@ -237,15 +225,13 @@ class SpoolTest(HookCase):
         return agent.run("deploy", "--spool", "--spool-directory", self.base, **rest)
 
     def start(self, agent):
-        daemon = agent.start("run", "--deploy", "unit", "--spool-directory", self.base)
-        self.addCleanup(daemon.wait)
-        self.addCleanup(daemon.terminate)
+        self.enterContext(agent.daemon("--deploy", "unit", "--spool-directory", self.base))
 
     def deployed(self, agent):
         return agent.status(NAME)["deploy"] == "done"
 
     def test_the_helper_does_what_the_daemon_asks_for(self):
-        agent = self.agent(self.hook('echo "$EXPOSURE_GENERATION" >generation'))
+        agent = self.hooked(self.hook('echo "$EXPOSURE_GENERATION" >generation'))
         self.start(agent)
         harness.wait_until(self.entry.exists)
         self.assertEqual(self.runs(), [])
@@ -255,7 +241,7 @@ class SpoolTest(HookCase):
         harness.wait_until(lambda: self.deployed(agent))
 
     def test_a_failure_is_asked_for_again(self):
-        agent = self.agent(self.hook("exit 3"))
+        agent = self.hooked(self.hook("exit 3"))
         self.start(agent)
         harness.wait_until(self.entry.exists)
         self.helper(agent, expect=1)
@@ -266,7 +252,7 @@ class SpoolTest(HookCase):
         harness.wait_until(lambda: self.deployed(agent))
 
     def test_hostile_entries_are_thrown_away(self):
-        agent = self.agent(self.hook(""))
+        agent = self.hooked(self.hook(""))
         spool = self.base / "spool"
         victim = self.directory / "victim"
         victim.write_text("precious")
@@ -284,7 +270,7 @@ class SpoolTest(HookCase):
         self.assertEqual(victim.read_text(), "precious")
 
     def test_a_configuration_that_others_may_write_is_not_obeyed(self):
-        agent = self.agent(self.hook(""))
+        agent = self.hooked(self.hook(""))
         agent.config_file.chmod(0o666)
         self.entry.write_text("{}")
         self.assertEqual(self.helper(agent).returncode, 78)

@@ -10,10 +10,8 @@ import ctypes
 import os
 import pathlib
 import random
-import shutil
 import signal
 import stat
-import tempfile
 import time
 import unittest
 
@@ -22,7 +20,6 @@ import harness
 SECONDS = int(os.environ.get("EXPOSURE_AGENT_HOSTILE_SECONDS", "12"))
 NOBODY = 65534
 VERB_LIMIT = 60  # a command that takes longer hangs
-BEHAVIOUR = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 ACCESS_KEY, SECRET_KEY = "provider-accessKeyID", "provider-secretAccessKey"
 EXCHANGE = 2  # RENAME_EXCHANGE
 AT_FDCWD = -100
@@ -115,14 +112,11 @@ def facts(path):
 
 
 @unittest.skipIf(os.geteuid() != 0, "only root gives files away")
-class HostileTest(unittest.TestCase):
+class HostileTest(harness.PlatformCase):
     def setUp(self):
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="hostile-"))
-        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
-        self.directory.chmod(0o755)
+        super().setUp()
+        self.directory = self.scratch()
         self.home = self.directory / "home"
-        self.platform = harness.Simulator(BEHAVIOUR)
-        self.addCleanup(self.platform.stop)
         self.platform.behave(catalog={"elements": {ACCESS_KEY: "access", SECRET_KEY: "secret"}})
         self.make_home()
         self.secret = self.directory / "secret"
@@ -149,10 +143,9 @@ class HostileTest(unittest.TestCase):
         credential = {"name": "bucket", "resource": "r", "action": "a", "interval": "12h",
                       "elements": {"ACCESS_KEY": ACCESS_KEY, "SECRET_KEY": SECRET_KEY},
                       "output": {"file": str(self.home / "creds/s3.env"), **OWNED}}
-        self.agent = harness.Agent(self.platform, exposures=[{"variant": "log", "users": self.users}], settings={
+        self.host = self.agent(*self.users, settings={
             "catalog": {"base_url": self.platform.base_url}, "credentials": [credential],
-            "reconcile": {"settle": "1s", "max_creates_per_user": 1000}})
-        self.addCleanup(self.agent.remove)
+            "reconcile": {"max_creates_per_user": 1000}})
 
     def make_home(self):
         self.home.mkdir()
@@ -189,22 +182,22 @@ class HostileTest(unittest.TestCase):
 
     def verb(self, *arguments):
         started = time.monotonic()
-        done = self.agent.run(*arguments, timeout=VERB_LIMIT)
+        done = self.host.run(*arguments, timeout=VERB_LIMIT)
         self.assertIn(done.returncode, (0, 1), done.stderr)
         self.assertNotIn("of root's", done.stdout + done.stderr)
         return time.monotonic() - started
 
     def test_a_receiver_that_fights(self):
-        self.agent.run("reconcile", expect=0)
+        self.host.run("reconcile", expect=0)
         receivers = [Receiver(self.home, [self.secret, self.secret_file, self.secret / "inside"], seed) for seed in range(2)]
         try:
             end = time.monotonic() + SECONDS
             rounds = 0
             while time.monotonic() < end:
-                exposure = self.agent.settings["exposures"][0]
+                exposure = self.host.settings["exposures"][0]
                 exposure["users"] = [] if rounds % 4 == 3 else self.users
                 self.platform.behave(catalog={"elements": {ACCESS_KEY: f"access-{rounds}", SECRET_KEY: "secret"}})
-                self.agent.write_config()
+                self.host.write_config()
                 self.verb("reconcile")
                 if exposure["users"]:
                     self.verb("rotate", "logs/a", "logs/b")
@@ -217,10 +210,10 @@ class HostileTest(unittest.TestCase):
         # the operator cleans up, and everything is published again
         self.home.rename(self.directory / "old")
         self.make_home()
-        self.agent.settings["exposures"][0]["users"] = self.users
-        self.agent.write_config()
-        self.agent.run("rotate", "logs/a", "logs/b")
-        self.agent.run("reconcile", expect=0)
+        self.host.settings["exposures"][0]["users"] = self.users
+        self.host.write_config()
+        self.host.run("rotate", "logs/a", "logs/b")
+        self.host.run("reconcile", expect=0)
         for where in (self.home / "tls", self.home / "deep/tls"):
             published = harness.Published(where)
             self.assertTrue(published.key_matches())

@@ -4,14 +4,11 @@ import base64
 import hashlib
 import http.client
 import json
-import os
-import pathlib
 import re
 import shutil
 import signal
 import socket
 import subprocess
-import tempfile
 import time
 import unittest
 import urllib.parse
@@ -47,26 +44,7 @@ class Login:
         return self.process.returncode, said
 
 
-class IdentityCase(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        harness.built("exposure-agent")
-        cls.platform = harness.Simulator({"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}})
-        cls.addClassCleanup(cls.platform.stop)
-
-    def setUp(self):
-        self.platform.control("POST", "/reset")
-
-    def agent(self, users=("siem",), login=True, identity=None, network=None, **more):
-        made = harness.Agent(self.platform, users=list(users), login=False, **more)
-        self.addCleanup(made.remove)
-        made.settings["identity"].update(identity or {})
-        made.settings["network"].update(network or {})
-        made.write_config()
-        if login:
-            made.login()
-        return made
-
+class IdentityCase(harness.PlatformCase):
     def browser(self, url):
         """The address to which the identity provider redirects the browser after the login."""
         parts = urllib.parse.urlsplit(url)
@@ -100,7 +78,7 @@ class LoginTest(IdentityCase):
         }
         for name, pasted in ways.items():
             with self.subTest(way=name):
-                agent = self.agent(login=False)
+                agent = self.agent("siem", login=False)
                 self.platform.clear_requests()
                 self.assertEqual(self.login_of(agent), "required")
                 login = Login(agent)
@@ -111,7 +89,7 @@ class LoginTest(IdentityCase):
                 self.assertEqual(self.subject_of(agent), "svc-exposure")
 
     def test_what_the_address_asks_for(self):
-        login = Login(self.agent(login=False))
+        login = Login(self.agent("siem", login=False))
         query = urllib.parse.parse_qs(urllib.parse.urlsplit(login.url).query)
         self.assertEqual(query["response_type"], ["code"])
         self.assertEqual(query["client_id"], [harness.CLIENT_ID])
@@ -124,7 +102,7 @@ class LoginTest(IdentityCase):
 
     def test_pkce(self):
         def challenged(*arguments):
-            agent = self.agent(login=False)
+            agent = self.agent("siem", login=False)
             self.platform.clear_requests()
             login = Login(agent, *arguments)
             return agent, login, urllib.parse.parse_qs(urllib.parse.urlsplit(login.url).query)
@@ -155,13 +133,13 @@ class LoginTest(IdentityCase):
         self.assertEqual(verifier(), "")
 
     def test_code_as_an_option(self):
-        agent = self.agent(login=False)
+        agent = self.agent("siem", login=False)
         agent.run("login", "--code", self.platform.code(), expect=0)
         agent.run("login", "--code", "-", stdin=self.platform.code() + "\n", expect=0)
         agent.run("reconcile", expect=0)
 
     def test_no_input(self):
-        done = self.agent(login=False).run("--no-input", "login", expect=64)
+        done = self.agent("siem", login=False).run("--no-input", "login", expect=64)
         self.assertIn("--code", done.stderr)
 
     def test_a_loopback_address_with_a_port(self):
@@ -170,7 +148,7 @@ class LoginTest(IdentityCase):
         self.platform.behave(oauth={"clients": [{
             "id": harness.CLIENT_ID, "secret": harness.CLIENT_SECRET, "redirect_urls": [redirect],
             "refresh_tokens": True}]})
-        agent = self.agent(login=False, identity={"redirect_url": redirect})
+        agent = self.agent("siem", login=False, settings={"identity": {"redirect_url": redirect}})
         login = Login(agent)
         target = urllib.parse.urlsplit(self.browser(login.url))
 
@@ -203,7 +181,7 @@ class LoginTest(IdentityCase):
     def test_the_identity_provider_refuses(self):
         self.platform.behave(oauth={"authorize_error": "access_denied",
                                     "authorize_error_description": "the directory says no"})
-        login = Login(self.agent(login=False))
+        login = Login(self.agent("siem", login=False))
         code, said = login.finish(self.browser(login.url))
         self.assertEqual(code, 1)
         self.assertIn("access_denied", said)
@@ -211,7 +189,7 @@ class LoginTest(IdentityCase):
         self.assertEqual(self.grants(), [])
 
     def test_the_state_of_another_login(self):
-        agent = self.agent(login=False)
+        agent = self.agent("siem", login=False)
         login = Login(agent)
         code, said = login.finish(re.sub(r"state=\w+", "state=0123456789abcdef", self.browser(login.url)))
         self.assertEqual(code, 1)
@@ -220,7 +198,7 @@ class LoginTest(IdentityCase):
         self.assertEqual(self.login_of(agent), "required")
 
     def test_a_code_is_sent_once(self):
-        agent = self.agent(login=False)
+        agent = self.agent("siem", login=False)
         code = self.platform.code()
         agent.run("login", "--code", code, expect=0)
         done = agent.run("login", "--code", code, expect=1)
@@ -229,7 +207,7 @@ class LoginTest(IdentityCase):
         agent.run("reconcile", expect=0)
 
     def test_a_code_that_is_used_or_unknown(self):
-        agent = self.agent(login=False)
+        agent = self.agent("siem", login=False)
         code = self.platform.code()
         self.platform.token_request(grant_type="authorization_code", code=code)
         agent.login()
@@ -244,7 +222,7 @@ class LoginTest(IdentityCase):
     def test_the_answer_to_a_code_is_lost(self):
         for effect in ({"close": "after"}, {"status": 500, "process": True}, {"status": 200, "body": "<html>"}):
             with self.subTest(effect=effect):
-                agent = self.agent(login=False)
+                agent = self.agent("siem", login=False)
                 self.platform.clear_requests()
                 self.platform.fault(operation="token", **effect)
                 done = agent.run("login", "--code", self.platform.code())
@@ -253,7 +231,7 @@ class LoginTest(IdentityCase):
                 self.assertEqual(len(self.platform.requests("token")), 1)
 
     def test_another_person(self):
-        agent = self.agent()
+        agent = self.agent("siem")
         before = agent.json("token")
         self.assertEqual(before["subject"], "svc-exposure")
         done = agent.run("login", "--code", self.platform.code(person="alice"), expect=1)
@@ -265,9 +243,9 @@ class LoginTest(IdentityCase):
         self.assertEqual(self.subject_of(agent), "alice")
 
     def test_a_seed_is_imported_once(self):
-        agent = self.agent(login=False)
+        agent = self.agent("siem", login=False)
         seed = agent.directory / "seed"
-        agent._write_secret(seed, self.platform.refresh_token())
+        agent.write_secret(seed, self.platform.refresh_token())
         agent.run("login", "--refresh-token-file", seed, expect=0)
         agent.run("login", "--refresh-token-file", seed, expect=0)
         self.assertEqual(self.refreshes(), 1)
@@ -281,18 +259,18 @@ class LoginTest(IdentityCase):
         self.assertTrue(all(t["presented"] <= 1 for t in self.platform.state()["oauth"]["refresh_tokens"]))
 
     def test_a_seed_that_is_none(self):
-        agent = self.agent(login=False)
+        agent = self.agent("siem", login=False)
         seed = agent.directory / "seed"
         agent.run("login", "--refresh-token-file", seed, expect=64)
-        agent._write_secret(seed, "")
+        agent.write_secret(seed, "")
         agent.run("login", "--refresh-token-file", seed, expect=64)
-        agent._write_secret(seed, "nobody-made-this-either")
+        agent.write_secret(seed, "nobody-made-this-either")
         done = agent.run("login", "--refresh-token-file", seed, expect=77)
         self.assertNotIn("nobody-made", done.stdout + done.stderr)
         agent.run("login", "--refresh-token-file", seed, expect=77)
 
     def test_without_a_login(self):
-        agent = self.agent(login=False)
+        agent = self.agent("siem", login=False)
         for verb in ("reconcile", "plan", "users", "instances"):
             done = agent.run(verb, expect=77)
             self.assertIn("login", done.stderr)
@@ -303,13 +281,13 @@ class LoginTest(IdentityCase):
 class RefreshTest(IdentityCase):
     def test_fifty_users_while_the_token_ends(self):
         names = [f"user-{i}" for i in range(50)]
-        agent = self.agent(names)
-        self.platform.fault(operation="create_user", times=0, delay_ms=50)
+        agent = self.agent(*names)
+        self.platform.fault(operation="create_user", times=0, delay_ms=200)
         self.platform.clear_requests()
         work = agent.start("reconcile")
         harness.wait_until(lambda: len(self.platform.requests("create_user")) > 4)
         self.platform.expire_tokens()
-        self.assertEqual(work.wait(harness.RUN_TIMEOUT), 0, (agent.directory / "agent.log").read_text())
+        self.assertEqual(work.wait(harness.RUN_TIMEOUT), 0, agent.log())
         self.assertEqual(self.refreshes(), 1)
         made = [r for r in self.platform.requests("create_user") if r["status"] == 201]
         self.assertEqual(len(made), 50)
@@ -335,7 +313,7 @@ class RefreshTest(IdentityCase):
     def test_ten_exposures_at_once(self):
         exposures = [{"name": f"logs-{i}", "variant": "log", "tenant": f"tenant-{i}",
                       "users": [f"user-{n}" for n in range(5)]} for i in range(10)]
-        agent = self.agent(users=(), exposures=exposures)
+        agent = self.agent(exposures=exposures)
         self.platform.fault(operation="list_instances", times=0, delay_ms=100)
         self.platform.expire_tokens()
         self.platform.clear_requests()
@@ -346,8 +324,8 @@ class RefreshTest(IdentityCase):
         self.assertGreater(len(refused), 1)
         self.assert_each_repeated_once(refused)
 
-    def converged(self, **options):
-        agent = self.agent(**options)
+    def converged(self, **network):
+        agent = self.agent("siem", settings={"network": network})
         agent.run("reconcile", expect=0)
         self.platform.expire_tokens()
         self.platform.clear_requests()
@@ -355,7 +333,7 @@ class RefreshTest(IdentityCase):
 
     def assert_no_loop(self, effect, codes, words, most):
         """After a refresh that goes wrong in this way: exit code and message, few requests, files unchanged."""
-        agent, before = self.converged(network={"timeout": "2s"})
+        agent, before = self.converged(timeout="2s")
         self.platform.fault(operation="token", times=0, **effect)
         done = agent.run("reconcile", "--timeout", "20s")
         self.assertIn(done.returncode, codes, done.stderr)
@@ -374,7 +352,7 @@ class RefreshTest(IdentityCase):
 
     def test_a_slow_answer_is_waited_for(self):
         """network.timeout does not limit the wait for the response to a single-use token."""
-        agent, _ = self.converged(network={"timeout": "2s"})
+        agent, _ = self.converged(timeout="2s")
         self.platform.fault(operation="token", delay_ms=5000)
         agent.run("reconcile", expect=0)
         self.assertEqual(self.refreshes(), 1)
@@ -397,7 +375,7 @@ class RefreshTest(IdentityCase):
         page = "<html><head><title>Not today</title></head></html>"
         for status in (400, 401, 403, 404, 405, 413, 429, 503):
             with self.subTest(status=status):
-                self.platform.control("POST", "/reset")
+                self.platform.reset()
                 agent, _ = self.converged()
                 self.platform.fault(operation="token", times=0, status=status, body=page)
                 done = agent.run("reconcile", "--timeout", "3s", expect=1)
@@ -411,11 +389,10 @@ class RefreshTest(IdentityCase):
                 self.assertIsNone(agent.status()["login_detail"])
 
     def test_a_daemon_heals_after_an_outage(self):
-        agent = self.agent()
+        agent = self.agent("siem")
         agent.settings["reconcile"]["interval"] = "2s"
         agent.write_config()
-        daemon = agent.start("run")
-        try:
+        with agent.daemon():
             harness.wait_until(agent.published("siem").exists)
             self.platform.fault(operation="token", times=0, status=502, body="<html>Bad Gateway")
             self.platform.expire_tokens()
@@ -424,9 +401,6 @@ class RefreshTest(IdentityCase):
             self.platform.clear_requests()
             harness.wait_until(lambda: [r for r in self.platform.requests("get_user") if r["status"] == 200])
             self.assertEqual(agent.status()["login"], "ok")
-        finally:
-            daemon.terminate()
-            self.assertEqual(daemon.wait(20), 0)
 
     def test_invalid_grant(self):
         effect = {"status": 400, "body": {"error": "invalid_grant", "error_description": "it has ended"}}
@@ -464,16 +438,16 @@ class RefreshTest(IdentityCase):
 
     def test_a_right_client_secret_repairs_it(self):
         agent, _ = self.converged()
-        agent._write_secret(agent.secret_file, "not-the-secret")
+        agent.write_secret(agent.secret_file, "not-the-secret")
         done = agent.run("reconcile", expect=77)
         self.assertIn("identity.client_secret", done.stderr)
         self.assertNotIn("not-the-secret", done.stderr)
-        agent._write_secret(agent.secret_file, harness.CLIENT_SECRET)
+        agent.write_secret(agent.secret_file, harness.CLIENT_SECRET)
         agent.run("reconcile", expect=0)
 
     def test_a_host_that_only_logs_in(self):
         """With nothing else to do, the exit code is the login's; the daemon notices the corrected secret by itself."""
-        agent = self.agent()
+        agent = self.agent("siem")
         agent.settings["exposures"] = []
         agent.settings["identity"]["publish"] = {"command": ["true"]}
         agent.write_config()
@@ -481,21 +455,17 @@ class RefreshTest(IdentityCase):
         self.platform.behave(oauth={"access_token_lifetime_s": 1})
         agent.login()
         time.sleep(1.5)
-        agent._write_secret(agent.secret_file, "not-the-secret")
+        agent.write_secret(agent.secret_file, "not-the-secret")
         self.assertIn("identity.client_secret", agent.run("reconcile", expect=77).stderr)
-        daemon = agent.start("run")
-        try:
+        with agent.daemon():
             time.sleep(1)
-            agent._write_secret(agent.secret_file, harness.CLIENT_SECRET)
+            agent.write_secret(agent.secret_file, harness.CLIENT_SECRET)
             harness.wait_until(lambda: self.login_of(agent) == "ok", pause=0.5)
-        finally:
-            daemon.terminate()
-            self.assertEqual(daemon.wait(20), 0)
 
     def test_refresh_tokens_that_stay(self):
         for mode in ("same", "login-only"):
             with self.subTest(mode=mode):
-                self.platform.control("POST", "/reset")
+                self.platform.reset()
                 self.platform.behave(oauth={"refresh_token": mode})
                 agent, _ = self.converged()
                 agent.run("reconcile", expect=0)
@@ -504,7 +474,7 @@ class RefreshTest(IdentityCase):
 
     def test_no_refresh_token(self):
         self.platform.behave(oauth={"refresh_token": "none"})
-        agent = self.agent(login=False)
+        agent = self.agent("siem", login=False)
         agent.run("login", "--code", self.platform.code(), expect=0)
         agent.run("reconcile", expect=0)
         self.assertIn("no refresh token", agent.run("token", expect=0).stdout)
@@ -517,8 +487,8 @@ class RefreshTest(IdentityCase):
     def test_odd_lifetimes(self):
         for value in (0, -1, "absent", "3600", "soon", 1e300, None, 2.5, []):
             with self.subTest(expires_in=value):
-                self.platform.control("POST", "/reset")
-                agent = self.agent(login=False)
+                self.platform.reset()
+                agent = self.agent("siem", login=False)
                 self.platform.fault(operation="token", times=0)
                 self.platform.clear_faults()
                 try:
@@ -531,32 +501,27 @@ class RefreshTest(IdentityCase):
                 self.assertEqual(self.grants(), ["authorization_code"])
 
     def test_the_daemon_alone_refreshes(self):
-        agent = self.agent()
-        daemon = agent.start("run")
-        try:
+        agent = self.agent("siem")
+        with agent.daemon():
             harness.wait_until(agent.published("siem").exists)
+            self.platform.clear_requests()  # first: the daemon may need the next token before `plan` does
             self.platform.expire_tokens()
-            self.platform.clear_requests()
             agent.run("plan", expect=0)
             agent.run("reconcile", expect=0)
             self.assertEqual(self.refreshes(), 1)
-        finally:
-            daemon.terminate()
-            self.assertEqual(daemon.wait(20), 0)
 
 
 class ExternalTokenTest(IdentityCase):
     """`access_token`: something else refreshes it."""
 
     def external(self, source):
-        agent = self.agent(login=False)
+        agent = self.agent("siem", login=False)
         agent.settings["identity"] = {"access_token": source}
         agent.write_config()
         return agent
 
     def in_file(self):
-        path = pathlib.Path(tempfile.mkdtemp(prefix="token-")) / "token"
-        self.addCleanup(shutil.rmtree, path.parent, ignore_errors=True)
+        path = self.scratch() / "token"
         self.put(path, self.platform.access_token())
         return path
 
@@ -587,23 +552,19 @@ class ExternalTokenTest(IdentityCase):
         agent = self.external({"file": str(path)})
         agent.settings["reconcile"]["interval"] = "1s"
         agent.write_config()
-        daemon = agent.start("run")
-        try:
+        with agent.daemon() as daemon:
             harness.wait_until(agent.published("siem").exists)
-            first = {r["bearer"] for r in self.platform.requests("get_user")}
+            first = harness.wait_until(lambda: {r["bearer"] for r in self.platform.requests("get_user")})
             self.put(path, self.platform.access_token())  # changed while the old one is still valid
             harness.wait_until(lambda: {r["bearer"] for r in self.platform.requests("get_user")} - first)
             self.assertFalse([r for r in self.platform.requests() if r["status"] == 401])
             newest = self.platform.access_token()
-            self.platform.control("POST", "/tokens/revoke")
+            self.platform.revoke_tokens()
             newest = self.platform.access_token()
             self.put(path, newest)
             self.platform.clear_requests()
             daemon.send_signal(signal.SIGHUP)
             harness.wait_until(lambda: [r for r in self.platform.requests("get_user") if r["status"] == 200])
-        finally:
-            daemon.terminate()
-            self.assertEqual(daemon.wait(20), 0)
         self.assert_nothing_asked()
 
     def test_from_the_environment(self):
@@ -652,8 +613,7 @@ class ProxyTest(IdentityCase):
 
     def setUp(self):
         super().setUp()
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="proxy-"))
-        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        self.directory = self.scratch()
         self.port = free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = self.directory / "log"
@@ -683,7 +643,7 @@ class ProxyTest(IdentityCase):
 
     def work(self, agent, expect=0, **environment):
         seed = agent.directory / "seed"
-        agent._write_secret(seed, self.platform.refresh_token())
+        agent.write_secret(seed, self.platform.refresh_token())
         login = agent.run("login", "--refresh-token-file", seed, environment=environment)
         if login.returncode:
             self.assertEqual(login.returncode, expect, login.stderr)
@@ -692,41 +652,41 @@ class ProxyTest(IdentityCase):
 
     def test_through_the_proxy(self):
         self.start()
-        self.work(self.agent(login=False), HTTPS_PROXY=self.url)
+        self.work(self.agent("siem", login=False), HTTPS_PROXY=self.url)
         self.assertGreater(self.tunnels(), 0)
         self.assertIn(f"127.0.0.1:{self.platform.port}", self.log.read_text())
         before = self.tunnels()
-        self.work(self.agent(login=False), https_proxy=self.url)
+        self.work(self.agent("siem", login=False), https_proxy=self.url)
         self.assertGreater(self.tunnels(), before)
         before = self.tunnels()
-        self.work(self.agent(login=False, network={"proxy": self.url}))
+        self.work(self.agent("siem", login=False, settings={"network": {"proxy": self.url}}))
         self.assertGreater(self.tunnels(), before)
 
     def test_no_proxy(self):
         self.start()
         for value in ("127.0.0.1", "127.0.0.0/8", "*", f"example.com, 127.0.0.1:{self.platform.port}"):
             with self.subTest(no_proxy=value):
-                self.work(self.agent(login=False), HTTPS_PROXY=self.url, NO_PROXY=value)
+                self.work(self.agent("siem", login=False), HTTPS_PROXY=self.url, NO_PROXY=value)
                 self.assertEqual(self.tunnels(), 0)
-        self.work(self.agent(login=False), HTTPS_PROXY=self.url, NO_PROXY="10.0.0.0/8,example.com,127.0.0.1:1")
+        self.work(self.agent("siem", login=False), HTTPS_PROXY=self.url, NO_PROXY="10.0.0.0/8,example.com,127.0.0.1:1")
         self.assertGreater(self.tunnels(), 0)
 
     def test_a_password(self):
         self.start("BasicAuth person let-me-through")
         url = f"http://person:let-me-through@127.0.0.1:{self.port}"
-        self.work(self.agent(login=False), HTTPS_PROXY=url)
-        done = self.work(self.agent(login=False), expect=69, HTTPS_PROXY=url.replace("through", "in"))
+        self.work(self.agent("siem", login=False), HTTPS_PROXY=url)
+        done = self.work(self.agent("siem", login=False), expect=69, HTTPS_PROXY=url.replace("through", "in"))
         self.assertIn("proxy", done.stderr)
         self.assertNotIn("let-me", done.stderr)
 
     def test_a_proxy_that_refuses(self):
         self.start("ConnectPort 1")
-        done = self.work(self.agent(login=False), expect=69, HTTPS_PROXY=self.url)
+        done = self.work(self.agent("siem", login=False), expect=69, HTTPS_PROXY=self.url)
         self.assertIn("403", done.stderr)
         self.assertIn("proxy", done.stderr)
 
     def test_a_proxy_that_is_not_there(self):
-        done = self.work(self.agent(login=False), expect=69, HTTPS_PROXY=self.url)
+        done = self.work(self.agent("siem", login=False), expect=69, HTTPS_PROXY=self.url)
         self.assertIn("proxy", done.stderr)
 
 
@@ -756,24 +716,23 @@ class SecretTest(IdentityCase):
         return {line for line in text.splitlines() if len(line) > 20 and not line.startswith("-")}
 
     def test_nowhere(self):
-        harness_directory = pathlib.Path(tempfile.mkdtemp(prefix="secrets-"))
-        self.addCleanup(shutil.rmtree, harness_directory, ignore_errors=True)
-        seen = harness_directory / "seen"
-        hook = harness_directory / "hook"
+        directory = self.scratch()
+        seen = directory / "seen"
+        hook = directory / "hook"
         hook.write_text(f"#!/bin/sh\ncat /proc/[0-9]*/cmdline /proc/[0-9]*/environ >>{seen} 2>/dev/null\nexit 0\n")
         hook.chmod(0o755)
-        password = harness_directory / "password"
+        password = directory / "password"
         password.touch(mode=0o600)
         password.write_text("keystore-password-7\n")
-        agent = self.agent(login=False, users=[{
+        agent = self.agent({
             "name": "siem", "consumer_group": "siem", "hooks": [{"command": [str(hook)]}],
-            "output": {"formats": ["pem", "bundle", "pkcs12"], "password": {"file": str(password)}}}])
+            "output": {"formats": ["pem", "bundle", "pkcs12"], "password": {"file": str(password)}}}, login=False)
         seed, code = self.platform.refresh_token(), self.platform.code()
         seed_file = agent.directory / "seed"
-        agent._write_secret(seed_file, seed)
+        agent.write_secret(seed_file, seed)
         secrets = {harness.CLIENT_SECRET, "keystore-password-7", seed, code,
                    base64.b64encode(f"{harness.CLIENT_ID}:{harness.CLIENT_SECRET}".encode()).decode()}
-        trace = harness_directory / "trace"
+        trace = directory / "trace"
         strace = [] if not shutil.which("strace") else [
             "strace", "-f", "-y", "-v", "-s", "100000", "-o", trace, "--output-append-mode",
             "-e", "trace=execve,write,writev,pwrite64,sendmsg,sendto"]

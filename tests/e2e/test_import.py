@@ -1,9 +1,7 @@
 """`import` (contract sections 4 and 10): a user created by hand comes under management."""
 
 import base64
-import pathlib
 import shutil
-import tempfile
 import unittest
 
 import harness
@@ -12,17 +10,10 @@ from harness import openssl, wait_until
 NAME = "logs/siem"
 
 
-class ImportCase(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        harness.built("exposure-agent")
-        cls.platform = harness.Simulator({"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}})
-        cls.addClassCleanup(cls.platform.stop)
-
+class ImportCase(harness.PlatformCase):
     def setUp(self):
-        self.platform.control("POST", "/reset")
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="import-"))
-        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
+        super().setUp()
+        self.directory = self.scratch()
         self.instance = self.platform.put_instance()
         self.output = self.directory / "tls"
 
@@ -43,11 +34,9 @@ class ImportCase(unittest.TestCase):
         certificate.write_text(pem)
         return user, key, certificate
 
-    def agent(self, hooks=(), **user):
-        made = harness.Agent(self.platform, users=[{"name": "siem", "consumer_group": "siem", "hooks": list(hooks),
-                                                    "output": {"directory": str(self.output)}, **user}])
-        self.addCleanup(made.remove)
-        return made
+    def consumer(self, **user):
+        """An agent whose user has its own output directory."""
+        return self.agent({"name": "siem", "consumer_group": "siem", "output": {"directory": str(self.output)}, **user})
 
     def take(self, agent, made, *more, expect=0):
         _, key, certificate = made
@@ -60,7 +49,7 @@ class ImportCase(unittest.TestCase):
 class Import(ImportCase):
     def test_the_pair_is_published_and_its_user_is_ours(self):
         made = self.by_hand(contact="old@example.com")
-        agent = self.agent(hooks=[{"command": [str(self.hook())]}])
+        agent = self.consumer(hooks=[{"command": [str(self.hook())]}])
         done = self.take(agent, made)
         self.assertIn(f"imported user {made[0]}", done.stdout)
         self.assertIn("contact stays 'old@example.com' until the first rotation, then 'team@example.com'", done.stdout)
@@ -92,7 +81,7 @@ class Import(ImportCase):
 
     def test_without_retire_the_user_outlives_its_rotation_and_its_removal(self):
         made = self.by_hand()
-        agent = self.agent(rotation={"retire_after": "0s"})
+        agent = self.consumer(rotation={"retire_after": "0s"})
         self.take(agent, made)
         agent.run("rotate", NAME, expect=0)
         agent.run("reconcile", expect=0)
@@ -107,7 +96,7 @@ class Import(ImportCase):
 
     def test_with_retire_it_is_deleted_after_its_rotation(self):
         made = self.by_hand()
-        agent = self.agent(rotation={"retire_after": "0s"})
+        agent = self.consumer(rotation={"retire_after": "0s"})
         done = self.take(agent, made, "--retire")
         self.assertNotIn("is not deleted", done.stdout)
         agent.run("reconcile", expect=0)
@@ -118,7 +107,7 @@ class Import(ImportCase):
 
     def test_hooks_stay_quiet_where_the_files_are_there_already(self):
         made = self.by_hand()
-        agent = self.agent(hooks=[{"command": [str(self.hook())]}])
+        agent = self.consumer(hooks=[{"command": [str(self.hook())]}])
         self.take(agent, made)
         shutil.rmtree(agent.state_dir)
         agent.login()
@@ -138,12 +127,12 @@ class Import(ImportCase):
         }
         for name, command in forms.items():
             with self.subTest(name):
-                self.platform.control("POST", "/reset")
+                self.platform.reset()
                 self.instance = self.platform.put_instance()
                 user, key, certificate = self.by_hand(common_name=name)
                 form = self.directory / f"{name}.form"
                 openssl(*command, key, "-out", form)
-                agent = self.agent()
+                agent = self.consumer()
                 if "encrypted" in name:
                     refused = self.take(agent, (user, form, certificate), expect=64)
                     self.assertIn("is encrypted; give its password with --password-file", refused.stderr)
@@ -155,7 +144,7 @@ class Import(ImportCase):
     def test_what_is_refused(self):
         made = self.by_hand()
         other = self.by_hand(common_name="other")
-        agent = self.agent()
+        agent = self.consumer()
         done = self.take(agent, (made[0], other[1], made[2]), expect=1)
         self.assertIn("the certificate is not for this private key", done.stderr)
         done = self.take(agent, made, "--remote-id", "00000000-0000-0000-0000-000000000000", expect=1)
@@ -179,16 +168,12 @@ class Import(ImportCase):
     def test_a_running_daemon_does_it(self):
         made = self.by_hand()
         self.platform.behave(exposure={"ready_delay_ms": 3600000})
-        agent = self.agent()
-        process = agent.start("run")
-        try:
+        agent = self.consumer()
+        with agent.daemon():
             wait_until(lambda: agent.status(NAME)["state"] == "issuing")
             self.take(agent, made)
             wait_until(lambda: agent.status(NAME)["remote_id"] == made[0])
-        finally:
-            process.terminate()
-            process.wait(harness.RUN_TIMEOUT)
-        self.assertNotIn("PRIVATE KEY", (agent.directory / "agent.log").read_text())
+        self.assertNotIn("PRIVATE KEY", agent.log())
 
 
 if __name__ == "__main__":

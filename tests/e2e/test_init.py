@@ -1,28 +1,20 @@
 """The first hour: `init` writes a working configuration, from options or from questions; then login and status."""
 
 import os
-import pathlib
 import pty
 import re
 import select
 import stat
 import subprocess
-import tempfile
 import unittest
 
 import harness
 
 
-class InitTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.platform = harness.Simulator(behaviour={"exposure": {"ready_delay_ms": 0}})
-        cls.addClassCleanup(cls.platform.stop)
-
+class InitTest(harness.PlatformCase):
     def setUp(self):
-        directory = tempfile.TemporaryDirectory()
-        self.addCleanup(directory.cleanup)
-        self.directory = pathlib.Path(directory.name)
+        super().setUp()
+        self.directory = self.scratch()
         self.file = self.directory / "etc/agent.yaml"
         self.secret = self.directory / "secret"
         self.secret.touch(mode=0o600)

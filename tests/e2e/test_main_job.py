@@ -18,7 +18,6 @@ import unittest
 
 import harness
 
-AT_ONCE = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 NOW = {"retire_after": "0s"}
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
 
@@ -27,23 +26,7 @@ def user(name, **more):
     return {"name": name, "consumer_group": f"group-{name}", **more}
 
 
-class MainJobCase(unittest.TestCase):
-    """A platform without delays, reset before every test."""
-
-    @classmethod
-    def setUpClass(cls):
-        harness.built("exposure-agent")
-        cls.platform = harness.Simulator(AT_ONCE)
-        cls.addClassCleanup(cls.platform.stop)
-
-    def setUp(self):
-        self.platform.control("POST", "/reset")
-
-    def agent(self, *users, **more):
-        made = harness.Agent(self.platform, users=list(users), **more)
-        self.addCleanup(made.remove)
-        return made
-
+class MainJobCase(harness.PlatformCase):
     def served(self, *users, **more):
         """An agent whose users have their certificates; the journal is empty."""
         made = self.agent(*users, **more)
@@ -141,7 +124,7 @@ class TwentyUsersTest(MainJobCase):
     def test_modes_from_the_start(self):
         for umask in (0o000, 0o077):
             with self.subTest(umask=oct(umask)):
-                self.platform.control("POST", "/reset")
+                self.platform.reset()
                 old = os.umask(umask)
                 self.addCleanup(os.umask, old)
                 agent = self.agent(user("siem"))
@@ -169,7 +152,7 @@ class TwentyUsersTest(MainJobCase):
         for variant, (id_key, name_key) in spellings.items():
             for configured in (group, None):
                 with self.subTest(variant=variant, configured=configured):
-                    self.platform.control("POST", "/reset")
+                    self.platform.reset()
                     more = {"business_group": configured} if configured else {}
                     self.served_group(variant, more)
                     shown = {id_key: group["id"], name_key: group["name"]} if configured else {name_key: harness.TENANT}
@@ -191,7 +174,7 @@ class TwentyUsersTest(MainJobCase):
                 if encoding == "der" and key.startswith("rsa"):
                     continue
                 with self.subTest(key=key, encoding=encoding):
-                    self.platform.control("POST", "/reset")
+                    self.platform.reset()
                     self.platform.behave(exposure={"csr_encoding": encoding})
                     agent = self.agent(exposures=[{"csr_encoding": encoding, "users": [user("siem", key=key)]}])
                     agent.run("reconcile", expect=0)
@@ -330,7 +313,7 @@ class LifeOfAUserTest(MainJobCase):
     def test_rotate_and_retire_at_once(self):
         for how, rotation in (("0s", NOW), ("--retire-now", {})):
             with self.subTest(how=how):
-                self.platform.control("POST", "/reset")
+                self.platform.reset()
                 agent = self.served(user("siem", rotation=rotation))
                 self.settle(agent)
                 old = agent.status("logs/siem")["remote_id"]
@@ -755,7 +738,7 @@ class ExitCodeTest(MainJobCase):
             agent.secret_file.write_text("another-secret\n")
             self.outlive_token(agent)
             agent.run("reconcile", expect=77)
-        self.platform.control("POST", "/reset")
+        self.platform.reset()
         with self.subTest("401 for ever"):
             agent = self.served(user("siem"))
             self.platform.fault(operation=["list_instances", "list_users", "get_instance", "get_user"], status=401, times=0)

@@ -87,14 +87,15 @@ WRONG_FILES = (
 )
 
 
-class MistakesTest(unittest.TestCase):
+class MistakesTest(harness.PlatformCase):
     @classmethod
     def setUpClass(cls):
-        cls.platform = harness.Simulator(behaviour={"exposure": {"ready_delay_ms": 0}})
-        cls.addClassCleanup(cls.platform.stop)
-        cls.agent = harness.Agent(cls.platform, users=["siem-forwarder", "backup"])
-        cls.addClassCleanup(cls.agent.remove)
-        cls.agent.run("reconcile", expect=0)
+        super().setUpClass()
+        cls.host = cls.enterClassContext(harness.Agent(cls.platform, users=["siem-forwarder", "backup"]))
+        cls.host.run("reconcile", expect=0)
+
+    def setUp(self):
+        """No reset: the users of `host` stay."""
 
     def assert_form(self, text):
         for pattern in FORBIDDEN:
@@ -103,26 +104,24 @@ class MistakesTest(unittest.TestCase):
     def test_command_line(self):
         for arguments, code, words in COMMAND_LINE:
             with self.subTest(arguments=arguments):
-                done = self.agent.run(*arguments, expect=code)
+                done = self.host.run(*arguments, expect=code)
                 self.assertIn(words, done.stderr)
                 self.assertEqual(done.stdout, "")
                 self.assert_form(done.stderr)
 
     def test_wrong_files(self):
-        good = self.agent.config_file.read_text()
+        good = self.host.config_file.read_text()
         for before, after, words in WRONG_FILES:
             with self.subTest(change=after):
                 self.assertIn(before, good)
-                wrong = harness.Agent(self.platform, users=["siem-forwarder", "backup"], login=False)
-                self.addCleanup(wrong.remove)
+                wrong = self.agent("siem-forwarder", "backup", login=False)
                 wrong.config_file.write_text(wrong.config_file.read_text().replace(before, after))
                 done = wrong.run("check", expect=78)
                 self.assertRegex(done.stdout, rf"(?m)^{re.escape(str(wrong.config_file))}:\d+:\d+: ")
                 self.assertRegex(done.stdout, words)
 
     def test_before_the_first_login(self):
-        fresh = harness.Agent(self.platform, users=["siem"], login=False)
-        self.addCleanup(fresh.remove)
+        fresh = self.agent("siem", login=False)
         for verb in ("reconcile", "plan", "users"):
             with self.subTest(verb):
                 self.assertIn("exposure-agent login", fresh.run(verb, expect=77).stderr)
@@ -138,8 +137,8 @@ class MistakesTest(unittest.TestCase):
 
     def test_standard_output_is_full(self):
         with open("/dev/full", "w", encoding="ascii") as full:
-            done = harness.subprocess.run(self.agent.command("status"), stdout=full, stderr=harness.subprocess.PIPE,
-                                          text=True, env=self.agent.environment(), check=False)
+            done = harness.subprocess.run(self.host.command("status"), stdout=full, stderr=harness.subprocess.PIPE,
+                                          text=True, env=self.host.environment(), check=False)
         self.assertEqual(done.returncode, 1)
         self.assertIn("cannot write to standard output: No space left on device", done.stderr)
 
@@ -150,28 +149,27 @@ class MistakesTest(unittest.TestCase):
             program = pathlib.Path(directory) / "exposure-agent"
             program.write_bytes(harness.built("exposure-agent").read_bytes())
             program.chmod(0o755)
-            os.chmod(self.agent.directory, 0o755)
+            os.chmod(self.host.directory, 0o755)
             for verb in ("reconcile", "plan", "status"):
                 with self.subTest(verb):
-                    done = harness.subprocess.run([program, "-c", self.agent.config_file, verb], user=65534, group=65534,
+                    done = harness.subprocess.run([program, "-c", self.host.config_file, verb], user=65534, group=65534,
                                                   capture_output=True, text=True, check=False,
-                                                  env=self.agent.environment())
+                                                  env=self.host.environment())
                     self.assertNotEqual(done.returncode, 0)
                     self.assertIn("sudo", done.stderr)
 
     def test_everything_is_well(self):
-        self.assertIn("2 of 2 users up to date", self.agent.run("reconcile", expect=0).stdout)
+        self.assertIn("2 of 2 users up to date", self.host.run("reconcile", expect=0).stdout)
         self.assertIn("No changes. The platform and this host match the configuration.",
-                      self.agent.run("plan", expect=0).stdout)
+                      self.host.run("plan", expect=0).stdout)
         for verb in (["status"], ["plan"], ["users"], ["instances"], ["doctor"], ["check"], ["token"], ["takeover"],
                      ["explain", "logs/backup"], ["--help"], ["deploy"]):
             with self.subTest(verb=verb):
-                self.assert_form(self.agent.run(*verb, expect=0).stdout)
+                self.assert_form(self.host.run(*verb, expect=0).stdout)
 
     def diagnose(self, name, change, expect=1, prepare=None, **more):
         """The check of `doctor` that reports what was broken."""
-        agent = harness.Agent(self.platform, users=["siem"], **more)
-        self.addCleanup(agent.remove)
+        agent = self.agent("siem", **more)
         change(agent.settings, agent)
         agent.write_config()
         if prepare:
@@ -252,8 +250,7 @@ class MistakesTest(unittest.TestCase):
         for status, words, never in ((503, "nothing to change here", "role"), (403, "role", "base_url"),
                                      (404, "base_url", "role")):
             with self.subTest(status=status):
-                agent = harness.Agent(self.platform, users=["siem"])
-                self.addCleanup(agent.remove)
+                agent = self.agent("siem")
                 self.platform.fault(operation="list_instances", status=status, times=0)
                 try:
                     checks = {c["name"]: c for c in agent.json("doctor", expect=1)["checks"]}
@@ -263,8 +260,7 @@ class MistakesTest(unittest.TestCase):
                 self.assertNotIn(never, checks["exposure logs"]["remedy"])
 
     def test_doctor_on_a_revoked_login(self):
-        agent = harness.Agent(self.platform, users=["siem"])
-        self.addCleanup(agent.remove)
+        agent = self.agent("siem")
         self.platform.fault(operation="list_instances", status=401, times=0)
         try:
             checks = {c["name"]: c for c in agent.json("doctor", expect=1)["checks"]}
@@ -274,8 +270,7 @@ class MistakesTest(unittest.TestCase):
         self.assertEqual(checks["login"]["remedy"], "run: exposure-agent login")
 
     def test_doctor_on_a_lost_key(self):
-        agent = harness.Agent(self.platform, users=["siem"])
-        self.addCleanup(agent.remove)
+        agent = self.agent("siem")
         agent.run("reconcile", expect=0)
         before = agent.published("siem").generation
         agent.change_state("UPDATE generations SET key = ? WHERE exposure = ? AND user = ?", b"damaged", "logs", "siem")
@@ -291,7 +286,7 @@ class MistakesTest(unittest.TestCase):
 
     def test_every_member_of_the_json_is_in_the_manual(self):
         manual = (harness.ROOT / "systemd/man/exposure-agent-json.7").read_text()
-        remote_id = self.agent.status("logs/backup")["remote_id"]
+        remote_id = self.host.status("logs/backup")["remote_id"]
 
         def members(value):
             if isinstance(value, dict):
@@ -305,7 +300,7 @@ class MistakesTest(unittest.TestCase):
         for verb in (["status"], ["plan"], ["users"], ["instances"], ["doctor"], ["check"], ["token"], ["reconcile"],
                      ["users", "show", "logs", remote_id, "--certificate"], ["explain", "logs/backup"]):
             with self.subTest(verb=verb):
-                shown = self.agent.json(*verb)
+                shown = self.host.json(*verb)
                 self.assertIn(shown.pop("schema"), manual)
                 shown.pop("facts", None)
                 for member in set(members(shown)):
@@ -320,12 +315,11 @@ class MistakesTest(unittest.TestCase):
             if "action values" in command or " ID " in command:
                 continue  # needs a catalog or an id
             with self.subTest(command):
-                shown = self.agent.run(*command.split()).stdout
+                shown = self.host.run(*command.split()).stdout
                 harness.subprocess.run(["sh", "-c", recipe], input=shown, text=True, check=True, stdout=harness.subprocess.DEVNULL)
 
     def test_being_removed_is_not_up_to_date(self):
-        agent = harness.Agent(self.platform, users=["stays", "goes"])
-        self.addCleanup(agent.remove)
+        agent = self.agent("stays", "goes")
         agent.run("reconcile", expect=0)
         del agent.settings["exposures"][0]["users"][1]
         agent.write_config()

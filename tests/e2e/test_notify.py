@@ -1,13 +1,11 @@
 """`notify` (contract sections 2 and 10): who is told that action is needed, once, again, and when it is resolved."""
 
-import contextlib
 import http.server
 import json
 import os
-import pathlib
+import re
 import shutil
 import subprocess
-import tempfile
 import threading
 import unittest
 
@@ -55,18 +53,10 @@ class Webhook:
         self._thread.join()
 
 
-class NotifyCase(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        harness.built("exposure-agent")
-        cls.platform = harness.Simulator({"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}})
-        cls.addClassCleanup(cls.platform.stop)
-
+class NotifyCase(harness.PlatformCase):
     def setUp(self):
-        self.platform.control("POST", "/reset")
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="notify-"))
-        self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
-        self.directory.chmod(0o755)
+        super().setUp()
+        self.directory = self.scratch()
         self.pager = self.directory / "page-me"
         self.write_pager("cat >>told; env >environment")
 
@@ -84,32 +74,20 @@ class NotifyCase(unittest.TestCase):
     def states(self):
         return [f"{t['state']} {t['case']} {t['subject']}" for t in self.told()]
 
-    def agent(self, login=True, users=("siem",), metrics=None, **notify):
-        notify = notify or {"command": [str(self.pager)]}
-        settings = {"notify": notify, **({"metrics": metrics} if metrics else {})}
-        made = harness.Agent(self.platform, users=list(users), settings=settings, login=login)
-        self.addCleanup(made.remove)
-        return made
+    def teller(self, login=True, metrics=None, **notify):
+        """An agent that notifies the pager, or as given."""
+        settings = {"notify": notify or {"command": [str(self.pager)]}, **({"metrics": metrics} if metrics else {})}
+        return self.agent("siem", settings=settings, login=login)
 
     def webhook(self):
         hook = Webhook()
         self.addCleanup(hook.stop)
         return hook
 
-    @contextlib.contextmanager
-    def daemon(self, agent):
-        process = agent.start("run")
-        try:
-            wait_until(lambda: (agent.state_dir / "control.sock").exists() or process.poll() is not None)
-            yield process
-        finally:
-            process.terminate()
-            process.wait(harness.RUN_TIMEOUT)
-
 
 class OneShot(NotifyCase):
     def test_a_login_that_is_over_is_told_once_and_that_it_works_again(self):
-        agent = self.agent(login=False)
+        agent = self.teller(login=False)
         agent.run("reconcile", expect=77)
         (told,) = self.told()
         self.assertEqual(set(told), {"schema", "state", "case", "subject", "since", "message", "remedy", "host", "owner"})
@@ -131,7 +109,7 @@ class OneShot(NotifyCase):
         self.assertEqual(len(self.told()), 2)
 
     def test_an_unchanged_case_is_repeated(self):
-        agent = self.agent(login=False, command=[str(self.pager)], repeat="1s")
+        agent = self.teller(login=False, command=[str(self.pager)], repeat="1s")
 
         def repeated():
             agent.run("reconcile", expect=77)
@@ -141,7 +119,7 @@ class OneShot(NotifyCase):
         self.assertEqual(self.states()[0], "raised login login")
 
     def test_a_blocked_user_and_a_certificate_close_to_expiry(self):
-        agent = self.agent(command=[str(self.pager)], expiry_warning="3650d")
+        agent = self.teller(command=[str(self.pager)], expiry_warning="3650d")
         agent.run("reconcile", expect=0)
         self.assertEqual(self.states(), ["raised expiry logs/siem"])
         (told,) = self.told()
@@ -155,7 +133,7 @@ class OneShot(NotifyCase):
 
     def test_what_was_not_sent_is_sent_later(self):
         self.write_pager("cat >/dev/null; echo no modem >&2; exit 3")
-        agent = self.agent(login=False)
+        agent = self.teller(login=False)
         done = agent.run("reconcile", expect=77)
         self.assertRegex(done.stderr, r"notification not sent: notify.command \S+page-me: exit 3: no modem; next retry in")
         shown = agent.status()["notify"]
@@ -179,13 +157,13 @@ class OneShot(NotifyCase):
     @unittest.skipUnless(os.geteuid() == 0, "only root checks programs")
     def test_root_runs_no_program_that_others_can_change(self):
         self.pager.chmod(0o777)
-        agent = self.agent(login=False)
+        agent = self.teller(login=False)
         done = agent.run("reconcile", expect=77)
         self.assertIn("notification not sent", done.stderr)
         self.assertEqual(self.told(), [])
 
     def test_nothing_is_told_where_nobody_is_named(self):
-        agent = self.agent(login=False)
+        agent = self.teller(login=False)
         del agent.settings["notify"]
         agent.write_config()
         agent.run("reconcile", expect=77)
@@ -198,7 +176,7 @@ class Test(NotifyCase):
 
     def test_a_command(self):
         self.write_pager("cat >>told; echo paged")
-        agent = self.agent()
+        agent = self.teller()
         done = agent.run("notify", "--test", expect=0)
         self.assertRegex(done.stdout, r"^Notification sent. notify.command \S+page-me: exit 0: paged\n$")
         (told,) = self.told()
@@ -209,13 +187,13 @@ class Test(NotifyCase):
 
     def test_a_command_that_fails(self):
         self.write_pager("echo no modem; exit 3")
-        done = self.agent().run("notify", "--test", expect=1)
+        done = self.teller().run("notify", "--test", expect=1)
         self.assertIn("notification not sent: notify.command", done.stderr)
         self.assertIn("exit 3: no modem", done.stderr)
 
     def test_a_webhook(self):
         hook = self.webhook()
-        agent = self.agent(url=hook.url)
+        agent = self.teller(url=hook.url)
         done = agent.run("notify", "--test", expect=0)
         self.assertEqual(done.stdout, "Notification sent. notify.url: 127.0.0.1 answered 204, no output\n")
         self.assertEqual(hook.requests, [(SECRET_PATH, "application/json")])
@@ -227,14 +205,14 @@ class Test(NotifyCase):
 
     def test_nobody_listens(self):
         hook = self.webhook()
-        agent = self.agent(url=hook.url)
+        agent = self.teller(url=hook.url)
         hook._server.server_close()  # pylint: disable=protected-access
         done = agent.run("notify", "--test", expect=1)
         self.assertIn("notification not sent: notify.url", done.stderr)
         self.assertNotIn(SECRET_PATH, done.stderr)
 
     def test_a_command_line_that_is_wrong(self):
-        agent = self.agent()
+        agent = self.teller()
         self.assertIn("run: exposure-agent notify --test", agent.run("notify", expect=64).stderr)
         del agent.settings["notify"]
         agent.write_config()
@@ -246,44 +224,44 @@ class Daemon(NotifyCase):
         hook = self.webhook()
         hook.status = 503
         listener = self.directory / "metrics.sock"
-        agent = self.agent(login=False, url=hook.url, metrics={"listen": f"unix:{listener}"})
-        with self.daemon(agent):
+        agent = self.teller(login=False, url=hook.url, metrics={"listen": f"unix:{listener}"})
+        with agent.daemon():
             wait_until(lambda: hook.requests)
             wait_until(lambda: agent.status()["notify"]["last_error"])
             self.assertIn("127.0.0.1 answered 503", agent.status()["notify"]["last_error"])
             wait_until(lambda: "exposure_agent_notify_failing 1" in harness.scrape(listener))
-            self.assertRegex(harness.scrape(listener), r'notifications_total\{result="failure"\} [1-9]')
+            wait_until(lambda: re.search(r'notifications_total\{result="failure"\} [1-9]', harness.scrape(listener)))
             self.assertEqual(hook.bodies, [])
             hook.status = 200
             wait_until(lambda: hook.bodies)
             wait_until(lambda: "exposure_agent_notify_failing 0" in harness.scrape(listener))
-            self.assertIn('notifications_total{result="success"} 1', harness.scrape(listener))
+            wait_until(lambda: 'notifications_total{result="success"} 1' in harness.scrape(listener))
             agent.login()
             wait_until(lambda: len(hook.bodies) == 2)
         self.assertEqual([b["state"] for b in hook.bodies], ["raised", "over"])
-        log = (agent.directory / "agent.log").read_text()
+        log = agent.log()
         self.assertIn("notification not sent: notify.url: 127.0.0.1 answered 503", log)
         self.assertIn("notification sent (raised)", log)
         self.assertNotIn(SECRET_PATH, log)
         self.assertNotIn(SECRET_PATH, agent.run("status", "-o", "json").stdout)
 
     def test_what_was_told_is_not_told_again_after_a_restart(self):
-        agent = self.agent(login=False)
+        agent = self.teller(login=False)
         for _ in range(2):
-            with self.daemon(agent):
-                wait_until(self.told)
+            with agent.daemon():
+                wait_until(lambda: agent.status()["notify"]["cases"])  # recorded: a little later than told
                 agent.run("reconcile", expect=77)
         self.assertEqual(self.states(), ["raised login login"])
 
     def test_it_is_repeated(self):
-        agent = self.agent(login=False, command=[str(self.pager)], repeat="1s")
-        with self.daemon(agent):
+        agent = self.teller(login=False, command=[str(self.pager)], repeat="1s")
+        with agent.daemon():
             wait_until(lambda: "repeated login login" in self.states())
 
     def test_the_daemon_sends_the_test(self):
         self.write_pager("cat >>told; ps -o ppid= -p $$ >parent")
-        agent = self.agent()
-        with self.daemon(agent) as process:
+        agent = self.teller()
+        with agent.daemon() as process:
             agent.run("notify", "--test", expect=0)
             self.assertEqual(int((self.directory / "parent").read_text()), process.pid)
 
@@ -301,7 +279,7 @@ class Recipes(NotifyCase):
             path = tools / tool
             path.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{self.directory}/arguments\ncat >{self.directory}/input\n')
             path.chmod(0o755)
-        agent = self.agent(login=False)
+        agent = self.teller(login=False)
         agent.run("reconcile", expect=77)
         done = subprocess.run([harness.ROOT / "systemd/examples/notify" / name], input=json.dumps(self.told()[0]), text=True,
                               env={"PATH": f"{tools}:/usr/bin:/bin", **environment}, capture_output=True, check=False)

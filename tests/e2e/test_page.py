@@ -6,7 +6,6 @@ import html
 import json
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import unittest
@@ -25,42 +24,38 @@ def free_port():
         return server.getsockname()[1]
 
 
-class PageTest(unittest.TestCase):
+class PageTest(harness.PlatformCase):
     @classmethod
     def setUpClass(cls):
-        cls.platform = harness.Simulator(behaviour={"exposure": {"ready_delay_ms": 0}})
-        cls.addClassCleanup(cls.platform.stop)
+        super().setUpClass()
         paused = {"name": "paused", "consumer_group": "p", "rotation": {"paused": True}}
         broken = {"name": "broken", "consumer_group": "b", "hooks": [{"command": ["/bin/sh", "-c", f"echo '{HOSTILE}'; exit 1"]}]}
         cls.url = f"http://127.0.0.1:{free_port()}"
-        cls.agent = harness.Agent(cls.platform, users=["siem-forwarder", "a-name-that-is-as-long-as-a-name-may-be", paused, broken],
-                                  settings={"metrics": {"listen": cls.url.removeprefix("http://")}})
-        cls.addClassCleanup(cls.agent.remove)
-        cls.daemon = cls.agent.start("run")
-        cls.addClassCleanup(cls.end)
-        harness.wait_until(lambda: cls.agent.state_dir.joinpath("control.sock").exists())
-        harness.wait_until(lambda: (cls.agent.status("logs/broken"))["deploy"] == "failed")
-        harness.wait_until(lambda: all(u["generation"] for u in cls.agent.status()["users"]))
+        users = ["siem-forwarder", "a-name-that-is-as-long-as-a-name-may-be", paused, broken]
+        cls.host = cls.enterClassContext(harness.Agent(
+            cls.platform, users=users, settings={"metrics": {"listen": cls.url.removeprefix("http://")}}))
+        cls.enterClassContext(cls.host.daemon())
+        harness.wait_until(lambda: (cls.host.status("logs/broken"))["deploy"] == "failed")
+        harness.wait_until(lambda: all(u["generation"] for u in cls.host.status()["users"]))
+        harness.wait_until(lambda: "3 of 4 users up to date" in cls.page()[1])
+
+    def setUp(self):
+        """No reset: the tests look at one page."""
 
     @classmethod
-    def end(cls):
-        cls.daemon.send_signal(signal.SIGTERM)
-        if cls.daemon.wait(harness.RUN_TIMEOUT) != 0:
-            raise AssertionError("the daemon did not end well")
-
-    def page(self):
-        with urllib.request.urlopen(self.url + "/", timeout=harness.RUN_TIMEOUT) as answer:
+    def page(cls):
+        with urllib.request.urlopen(cls.url + "/", timeout=harness.RUN_TIMEOUT) as answer:
             return answer.headers, answer.read().decode()
 
     def test_what_it_says(self):
         headers, text = self.page()
         self.assertEqual(headers["Content-Type"], "text/html; charset=utf-8")
         self.assertIn("3 of 4 users up to date", text)
-        for user in self.agent.status()["users"]:
+        for user in self.host.status()["users"]:
             self.assertIn(f"<td data-label=\"User\">logs/{user['name']}</td>", text)
             self.assertIn(user["rotate_at"][:10], text)
         self.assertRegex(text, r"<li>logs/broken: hook failed .*<br><code>exposure-agent deploy logs/broken</code></li>")
-        for line in self.agent.run("forecast", expect=0).stdout.splitlines():
+        for line in self.host.run("forecast", expect=0).stdout.splitlines():
             if " expire " in line:
                 self.assertIn(f"{line.split()[0]} logs/paused: expire", text)
 
@@ -86,7 +81,7 @@ class PageTest(unittest.TestCase):
         if not browser:
             self.skipTest("chromium is not installed")
         text = self.page()[1]
-        probe = self.agent.directory / "probe.html"
+        probe = self.host.directory / "probe.html"
         for width in (320, 360, 768, 1280):
             with self.subTest(width=width):
                 probe.write_text(f"""<!DOCTYPE html><meta charset="utf-8"><body><iframe id="page" width="{width}" height="900"
@@ -101,7 +96,7 @@ class PageTest(unittest.TestCase):
                                 e => e.getBoundingClientRect().right > w.innerWidth + 1).map(e => e.outerHTML.slice(0, 80)),
                             rows: d.querySelectorAll("tbody tr").length}});
                     }};</script>""")
-                done = subprocess.run([browser, *CHROMIUM, f"--user-data-dir={self.agent.directory}/browser", "--virtual-time-budget=3000",
+                done = subprocess.run([browser, *CHROMIUM, f"--user-data-dir={self.host.directory}/browser", "--virtual-time-budget=3000",
                                        "--dump-dom", probe.as_uri()], capture_output=True, text=True, timeout=harness.RUN_TIMEOUT, check=True)
                 found = json.loads(html.unescape(re.search(r'data-found="([^"]*)"', done.stdout)[1]))
                 self.assertEqual(found["width"], width)
@@ -113,8 +108,8 @@ class PageTest(unittest.TestCase):
         browser = shutil.which("chromium")
         if not browser:
             self.skipTest("chromium is not installed")
-        picture = self.agent.directory / "page.png"
-        done = subprocess.run([browser, *CHROMIUM, f"--user-data-dir={self.agent.directory}/browser", "--enable-logging=stderr",
+        picture = self.host.directory / "page.png"
+        done = subprocess.run([browser, *CHROMIUM, f"--user-data-dir={self.host.directory}/browser", "--enable-logging=stderr",
                                "--window-size=1000,1400", f"--screenshot={picture}", self.url + "/"],
                               capture_output=True, text=True, timeout=harness.RUN_TIMEOUT, check=True)
         self.assertNotRegex(done.stderr, "Refused to|Content Security Policy")

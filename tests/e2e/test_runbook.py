@@ -4,14 +4,13 @@ A daemon runs throughout, as on a host. A chapter without a walk, and a command 
 """
 
 import json
+import math
 import os
-import pathlib
 import re
 import shlex
 import shutil
 import signal
 import subprocess
-import tempfile
 import time
 import unittest
 
@@ -20,7 +19,6 @@ import test_disk
 from harness import wait_until
 
 PAGE = harness.ROOT / "systemd/man/exposure-agent-runbook.7"
-BEHAVIOUR = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 NAME = "logs/siem-forwarder"  # the page's example
 OTHERS = {"df", "systemctl", "timedatectl"}  # programs of the system
 API = ["list_instances", "get_instance", "list_users", "get_user", "create_user", "delete_user"]
@@ -81,7 +79,7 @@ class Host(harness.Agent):
 
     def start_daemon(self):
         self.daemon = self.start("run")
-        wait_until(lambda: (self.state_dir / "control.sock").exists() or self.daemon.poll() is not None)
+        wait_until(lambda: self.listens() or self.daemon.poll() is not None)
 
     def stop_daemon(self):
         if self.daemon:
@@ -89,29 +87,25 @@ class Host(harness.Agent):
             self.daemon.wait(harness.RUN_TIMEOUT)
             self.daemon = None
 
-    def log(self):
-        return (self.directory / "agent.log").read_text()
-
     def told(self):
         lines = self.told_file.read_text().splitlines() if self.told_file.exists() else []
         return [f"{t['state']} {t['case']} {t['subject']}" for t in map(json.loads, lines)]
 
     def metric(self, name):
-        """The first sample of this metric."""
+        """The first sample of this metric; not a number if there is none yet."""
         page = harness.scrape(self.directory / "metrics.sock")
-        return float(re.search(rf"(?m)^exposure_agent_{name}(?:{{[^}}]*}})? (\S+)$", page)[1])
+        sample = re.search(rf"(?m)^exposure_agent_{name}(?:{{[^}}]*}})? (\S+)$", page)
+        return float(sample[1]) if sample else math.nan
 
 
-class RunbookTest(unittest.TestCase):
+class RunbookTest(harness.PlatformCase):
     @classmethod
     def setUpClass(cls):
-        harness.built("exposure-agent")
-        cls.platform = harness.Simulator(BEHAVIOUR)
-        cls.addClassCleanup(cls.platform.stop)
+        super().setUpClass()
         cls.chapters = {method(title): commands for title, commands in chapters().items()}
 
     def setUp(self):
-        self.platform.control("POST", "/reset")
+        super().setUp()
         self.left = list(self.chapters.get(self._testMethodName, []))
         self.page = list(self.left)
 
@@ -191,7 +185,7 @@ class RunbookTest(unittest.TestCase):
             host.run(verb, expect=77)
         wait_until(lambda: host.metric("login_required") == 1)
         wait_until(lambda: "raised login login" in host.told())
-        self.assertIn("exposure-agent login", host.log())
+        wait_until(lambda: "exposure-agent login" in host.log())
         self.assertEqual(host.status()["users"][0]["state"], "valid")  # certificates in use stay
 
         self.login()
@@ -209,7 +203,7 @@ class RunbookTest(unittest.TestCase):
         self.shows(f"explain {NAME}", "platform_error: .*403 Forbidden")
         self.attention()
         wait_until(lambda: "raised blocked logs" in host.told())
-        self.assertIn("403 Forbidden", host.log())
+        wait_until(lambda: "403 Forbidden" in host.log())
         remedy = self.do("exposure-agent doctor", expect=1).stdout
         self.assertIn("log in again", remedy)
 
@@ -293,10 +287,7 @@ class RunbookTest(unittest.TestCase):
         self.healthy()
 
     def test_the_consumer_does_not_restart(self):
-        marks = pathlib.Path(tempfile.mkdtemp(prefix="consumer-"))
-        self.addCleanup(shutil.rmtree, marks)
-        marks.chmod(0o755)
-        restart = marks / "restart"
+        restart = self.scratch() / "restart"
         Host.write_program(restart, "exit 0")
         host = self.host(hooks=[{"command": [str(restart)]}])
         first = host.published("siem-forwarder").generation
@@ -367,7 +358,7 @@ class RunbookTest(unittest.TestCase):
         self.attention()
         self.assertNotIn("No changes", host.run("plan").stdout)
         wait_until(lambda: "raised blocked logs" in host.told())
-        self.assertIn("is gone from the platform", host.log())
+        wait_until(lambda: "is gone from the platform" in host.log())
         self.assertIn("No exposure has a service instance", self.do("exposure-agent instances").stdout)
         self.do("exposure-agent users logs")
 

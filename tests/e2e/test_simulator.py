@@ -5,11 +5,9 @@ import concurrent.futures
 from email.utils import parsedate_to_datetime
 import http.client
 import json
-import pathlib
 import socket
 import ssl
 import subprocess
-import tempfile
 import time
 import unittest
 import urllib.parse
@@ -21,18 +19,10 @@ INSTANCES = f"/les/api/v1/tenants/{TENANT}/instances"
 CATALOG = "/catalog-service/api/consumer"
 
 
-class SimulatorCase(unittest.TestCase):
-    """One simulator for the class, reset before each test."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.platform = Simulator({"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}})
-        cls.addClassCleanup(cls.platform.stop)
-        cls.scratch = tempfile.TemporaryDirectory()
-        cls.addClassCleanup(cls.scratch.cleanup)
-
+class SimulatorCase(harness.PlatformCase):
     def setUp(self):
-        self.platform.control("POST", "/reset")
+        super().setUp()
+        self.directory = self.scratch()
         self.token = self.platform.access_token()
 
     def call(self, method, path, body=None, **more):
@@ -45,7 +35,7 @@ class SimulatorCase(unittest.TestCase):
 
     def user_body(self, name, encoding="pem", **changes):
         common_name = f"logs-{TENANT}-{name}"
-        _, pem = make_csr(self.scratch.name, common_name)
+        _, pem = make_csr(self.directory, common_name)
         body = {
             "businessGroupId": "group-1",
             "businessGroupName": TENANT,
@@ -170,7 +160,7 @@ class ExposureTest(SimulatorCase):
         self.assertEqual([r["violations"] for r in self.platform.requests() if r["violations"]], [])
 
     def check_certificate(self, text, name):
-        directory = pathlib.Path(self.scratch.name)
+        directory = self.directory
         (directory / "cert.pem").write_text(text)
         published = harness.public_key_of_certificate(directory / "cert.pem")
         self.assertEqual(published, harness.public_key_of_key(directory / f"{name}.key"))
@@ -191,7 +181,7 @@ class ExposureTest(SimulatorCase):
         name = f"logs-{TENANT}-bad"
 
         def csr(*arguments, **more):
-            return encode_csr(make_csr(self.scratch.name, *arguments, **more)[1])
+            return encode_csr(make_csr(self.directory, *arguments, **more)[1])
 
         for changes in (
             {"consumerGroup": ""},
@@ -199,7 +189,7 @@ class ExposureTest(SimulatorCase):
             {"csr": None},
             {"csr": "not base64!"},
             {"csr": base64.b64encode(b"nonsense").decode()},
-            {"csr": make_csr(self.scratch.name, name)[1]},
+            {"csr": make_csr(self.directory, name)[1]},
             {"csr": csr("health-orion-123-x")},
             {"csr": csr(f"logs-{TENANT}-")},
             {"csr": csr(f"logs-{TENANT}-Upper")},
@@ -215,7 +205,7 @@ class ExposureTest(SimulatorCase):
 
     def test_der_and_flat_contact_and_ed25519(self):
         home = self.onboard()
-        _, pem = make_csr(self.scratch.name, f"logs-{TENANT}-ed", algorithm="ED25519")
+        _, pem = make_csr(self.directory, f"logs-{TENANT}-ed", algorithm="ED25519")
         body = self.user_body("der", encoding="der")
         self.assertEqual(self.call("POST", f"{home}/users", body).status, 201)
         body = {**body, "csr": encode_csr(pem), "contact.email": "soc@example.com"}
@@ -281,10 +271,10 @@ class ExposureTest(SimulatorCase):
             self.assertIn(wanted, shown)
         self.platform.behave(exposure={"certificate": {"usage": None, "key": "other"}})
         text = self.call("GET", self.create(home, "stranger")).json["certificate"]
-        (pathlib.Path(self.scratch.name) / "stranger.pem").write_text(text)
+        (self.directory / "stranger.pem").write_text(text)
         self.assertNotEqual(
-            harness.public_key_of_certificate(pathlib.Path(self.scratch.name) / "stranger.pem"),
-            harness.public_key_of_key(pathlib.Path(self.scratch.name) / f"logs-{TENANT}-stranger.key"))
+            harness.public_key_of_certificate(self.directory / "stranger.pem"),
+            harness.public_key_of_key(self.directory / f"logs-{TENANT}-stranger.key"))
 
     def test_in_progress_and_list_lag(self):
         home = self.onboard()
@@ -420,7 +410,7 @@ class FaultTest(SimulatorCase):
 
     def test_lost_answers(self):
         for effect, done in (({"close": "before"}, 0), ({"close": "after"}, 1), ({"reset": "after"}, 1)):
-            self.platform.control("POST", "/reset")
+            self.platform.reset()
             self.token = self.platform.access_token()
             self.platform.fault(operation="create_instance", **effect)
             with self.assertRaises((OSError, http.client.HTTPException)):
@@ -451,7 +441,7 @@ class FaultTest(SimulatorCase):
         self.assertEqual(self.call("POST", INSTANCES, {}).status, 500)
         self.assertEqual(self.platform.state()["instances"], [])
         harness.wait_until(lambda: self.platform.state()["instances"])
-        self.platform.control("POST", "/reset")
+        self.platform.reset()
         self.token = self.platform.access_token()
         self.platform.fault(operation="create_instance", status=502, process=True)
         self.assertEqual(self.call("POST", INSTANCES, {}).status, 502)

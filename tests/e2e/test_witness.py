@@ -6,16 +6,8 @@ import unittest
 import harness
 import witness
 
-BEHAVIOUR = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 
-
-class WitnessTest(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        harness.built("exposure-agent")
-        cls.platform = harness.Simulator(BEHAVIOUR)
-        cls.addClassCleanup(cls.platform.stop)
-
+class WitnessTest(harness.PlatformCase):
     def found_after(self, damage):
         """The kinds of faults found after `damage` was done to one healthy user."""
         with witness.scene(self.platform, ["a"]) as (agent, watcher, strangers):

@@ -213,8 +213,7 @@ def reused(simulator, allowed):
 @contextlib.contextmanager
 def scene(simulator, names, tenant=harness.TENANT, network=None, **user):
     """A reset platform, strangers in this tenant, an agent that is not logged in yet, and a watcher."""
-    simulator.control("POST", "/reset")
-    simulator.clear_faults()
+    simulator.reset()
     strangers = Strangers(simulator)
     strangers.appear(tenant)
     users = [{"name": name, "consumer_group": name, "rotation": {"retire_after": "0s"}, **user} for name in names]

@@ -42,7 +42,7 @@ class RecipeCase(unittest.TestCase):
         harness.built("exposure-agent")
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="recipe-"))
         self.addCleanup(shutil.rmtree, self.directory, ignore_errors=True)
-        self.platform = harness.Simulator({"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}})
+        self.platform = harness.Simulator(harness.AT_ONCE)
         self.addCleanup(self.platform.stop)
 
     def secret_file(self, name, text):

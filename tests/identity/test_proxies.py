@@ -1,9 +1,6 @@
 """A complete onboarding through each real proxy: login, service instance, user READY, published files, rotation."""
 
-import pathlib
-import shutil
 import sys
-import tempfile
 import unittest
 
 import harness
@@ -31,15 +28,8 @@ class Fronted:
         return getattr(self.platform, name)
 
 
-class ProxyCase(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        harness.built("exposure-agent")
-        cls.platform = harness.Simulator({"exposure": {"ready_delay_ms": 500, "instance_ready_delay_ms": 500}})
-        cls.addClassCleanup(cls.platform.stop)
-
-    def setUp(self):
-        self.platform.control("POST", "/reset")
+class ProxyCase(harness.PlatformCase):
+    BEHAVIOUR = {"exposure": {"ready_delay_ms": 500, "instance_ready_delay_ms": 500}}
 
     def started(self, kind, *arguments, **more):
         try:
@@ -49,12 +39,9 @@ class ProxyCase(unittest.TestCase):
         self.addCleanup(made.close)
         return made
 
-    def agent(self, platform, users=("siem",), network=None):
-        agent = harness.Agent(platform, login=False, users=[
-            {"name": name, "consumer_group": name, "output": {"formats": FORMATS}} for name in users], settings={
-                "network": {"ca_file": str(platform.ca_file), "timeout": "10s", **(network or {})}})
-        self.addCleanup(agent.remove)
-        return agent
+    def consumer(self, platform, users=("siem",), network=None):
+        users = [{"name": name, "consumer_group": name, "output": {"formats": FORMATS}} for name in users]
+        return self.agent(*users, platform=platform, login=False, settings={"network": network or {}})
 
     def onboard(self, agent, users=("siem",)):
         agent.run("login", "--code", self.platform.code(), expect=0)
@@ -85,7 +72,7 @@ class ReverseProxyTest(ProxyCase):
         return Fronted(self.platform, front)
 
     def check(self, kind):
-        agent = self.agent(self.behind(kind))
+        agent = self.consumer(self.behind(kind))
         self.onboard(agent)
         self.rotate(agent)
 
@@ -112,35 +99,29 @@ class ReverseProxyTest(ProxyCase):
                 self.platform.control("POST", "/reset")
                 fronted = self.behind(servers.Nginx, extra="limit_req_zone $binary_remote_addr zone=all:1m rate=1r/s; "
                                                            f"limit_req zone=all; limit_req_status {status};")
-                agent = self.agent(fronted, users)
+                agent = self.consumer(fronted, users)
                 self.assertIn(agent.run("login", "--code", self.platform.code()).returncode, (0, 1))
-                daemon = agent.start("run")
-                try:
+                with agent.daemon():
                     harness.wait_until(lambda agent=agent: {u["state"] for u in agent.status()["users"]} == {"valid"},
                                        timeout=300, pause=1)
-                finally:
-                    daemon.terminate()
-                    daemon.wait(60)
 
 
 class ForwardProxyTest(ProxyCase):
     def secret(self, text):
-        directory = pathlib.Path(tempfile.mkdtemp(prefix="proxy-password-"))
-        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
-        file = directory / "password"
-        harness.Agent._write_secret(file, text)
+        file = self.scratch() / "password"
+        harness.Agent.write_secret(file, text)
         return {"file": str(file)}
 
     def test_squid(self):
         squid = self.started(servers.Squid)
-        agent = self.agent(self.platform, network={"proxy": squid.url})
+        agent = self.consumer(self.platform, network={"proxy": squid.url})
         self.onboard(agent)
         self.rotate(agent)
         self.assertGreater(squid.tunnels(), 0)
 
     def test_squid_with_a_password(self):
         squid = self.started(servers.Squid, USERNAME, PASSWORD)
-        agent = self.agent(self.platform, network={
+        agent = self.consumer(self.platform, network={
             "proxy": squid.url, "proxy_auth": {"username": USERNAME, "password": self.secret(PASSWORD)}})
         self.onboard(agent)
         self.rotate(agent)
@@ -152,7 +133,7 @@ class ForwardProxyTest(ProxyCase):
         wrong = {"username": USERNAME, "password": self.secret("not-the-password")}
         for more in ({}, {"proxy_auth": wrong}):
             with self.subTest(more=list(more)):
-                agent = self.agent(self.platform, network={"proxy": squid.url, **more})
+                agent = self.consumer(self.platform, network={"proxy": squid.url, **more})
                 done = agent.run("login", "--code", self.platform.code())
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn("407", done.stderr)
