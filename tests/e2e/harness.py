@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -33,6 +34,12 @@ START_TIMEOUT = 20
 RUN_TIMEOUT = 120
 SETTLE_S = 1  # reconcile.settle
 AT_ONCE = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}  # a platform without delays
+TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")  # in every JSON
+
+# Words that no message contains (contract, section 8).
+FORBIDDEN = (r"as the file wants", r"\bis no (?!longer)", r"\bsay `", r"\bmend\b", r"\banew\b", r"without a word", r"nobody came",
+             r"generation before", r"\bis ours\b", r"by user 0", r"in the way", r"there is no such thing",
+             r"\b1 (users|exposures|certificates)\b", r"\b(0|[2-9]|\d\d+) (user|exposure|certificate)\b", r"\(s\)")
 
 
 def built(program):
@@ -302,6 +309,11 @@ def to_yaml(value):
     return json.dumps(value, indent=2, ensure_ascii=False)
 
 
+def user(name, **more):
+    """A user as in the file; the name of its consumer group is another one than its own."""
+    return {"name": name, "consumer_group": f"group-{name}", **more}
+
+
 class Agent:
     """The real program with its own directory for configuration, state and published files.
 
@@ -494,7 +506,7 @@ class Agent:
 
     def private_keys(self):
         """(exposure/user, PEM) of every generation."""
-        return [(f"{exposure}/{user}", key.decode()) for exposure, user, key in
+        return [(f"{exposure}/{name}", key.decode()) for exposure, name, key in
                 self.stored("SELECT exposure, user, key FROM generations")]
 
     def stored_tokens(self):
@@ -528,6 +540,22 @@ class PlatformCase(unittest.TestCase):
         made = Agent(platform or self.platform, users=list(users), **options)
         self.addCleanup(made.remove)
         return made
+
+    def served(self, *users, **options):
+        """An agent whose users have their certificates; the journal is empty."""
+        made = self.agent(*users, **options)
+        made.run("reconcile", expect=0)
+        self.platform.clear_requests()
+        return made
+
+    def assert_form(self, text):
+        """Checks a message, or other text for people, for words that have no place there."""
+        for pattern in FORBIDDEN:
+            self.assertNotRegex(text, pattern)
+
+    def assert_keys(self, shown, *keys):
+        """Checks that a JSON object has these members, perhaps among others."""
+        self.assertEqual(set(keys) - set(shown), set())
 
     def scratch(self):
         """A directory for this test, open to readers."""

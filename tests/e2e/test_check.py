@@ -90,6 +90,11 @@ class CheckTest(unittest.TestCase):
         self.program.chmod(0o644)
         self.assertIn(f"{self.program} is not an executable file; run: chmod 0755 {self.program}", self.check())
 
+    def test_a_directory_is_no_hook(self):
+        said = self.check(hook="{command: [/tmp]}")
+        self.assertIn("/tmp is a directory", said)
+        self.assertNotIn("chmod", said)  # a remedy that would open /tmp to nobody's use
+
     def test_sandbox(self):
         self.assertRegex(self.check(directory="/tmp/tls"), r":16:\d+: logs/siem: /tmp/tls lies in the service's private /tmp")
         self.assertIn("/home/siem/tls is hidden from the service", self.check(directory="/home/siem/tls"))

@@ -8,11 +8,10 @@ from harness import wait_until
 
 
 class DecommissionCase(harness.PlatformCase):
-    def served(self, retire_after="24h"):
-        """An agent whose two users have their certificates."""
+    def host(self, retire_after="24h"):
+        """A host with two users that have their certificates."""
         users = [{"name": u, "consumer_group": u, "rotation": {"retire_after": retire_after}} for u in ("a", "b")]
-        made = self.agent(*users, settings={"reconcile": {"interval": "1s", "max_deletes": 1}})
-        made.run("reconcile", expect=0)
+        made = self.served(*users, settings={"reconcile": {"interval": "1s", "max_deletes": 1}})
         self.assertEqual(len(self.platform.users()), len(users))
         return made
 
@@ -27,7 +26,7 @@ class DecommissionCase(harness.PlatformCase):
 
 class Decommission(DecommissionCase):
     def test_at_once(self):
-        agent = self.served()
+        agent = self.host()
         done = agent.run("decommission", "--now", "--yes", expect=0)
         self.assertRegex(done.stderr, r"(?m)^This decommissions the host web-01 ")
         self.assertIn("2 users will be deleted on the platform at once:", done.stderr)
@@ -43,7 +42,7 @@ class Decommission(DecommissionCase):
         self.assertEqual(agent.json("plan")["changes"], [])
 
     def test_users_wait_for_retire_after_and_nothing_is_created_meanwhile(self):
-        agent = self.served(retire_after="24h")
+        agent = self.host(retire_after="24h")
         done = agent.run("decommission", "--yes", expect=0)
         self.assertIn("each after its retire_after", done.stderr)
         self.assertIn("2 users will be deleted after retire_after", done.stdout)
@@ -64,7 +63,7 @@ class Decommission(DecommissionCase):
         self.gone(agent)
 
     def test_it_goes_on_by_itself(self):
-        agent = self.served(retire_after="2s")
+        agent = self.host(retire_after="2s")
         agent.run("decommission", "--yes", expect=0)
 
         def over():
@@ -75,7 +74,7 @@ class Decommission(DecommissionCase):
         self.gone(agent)
 
     def test_undo(self):
-        agent = self.served()
+        agent = self.host()
         before = {u["id"] for u in self.platform.users()}
         agent.run("decommission", "--yes", expect=0)
         self.assertIn("This host stays", agent.run("decommission", "--undo", expect=0).stdout)
@@ -86,7 +85,7 @@ class Decommission(DecommissionCase):
         self.assertIn("nothing to undo", agent.run("decommission", "--undo", expect=0).stdout)
 
     def test_after_the_end_a_login_brings_it_back(self):
-        agent = self.served()
+        agent = self.host()
         agent.run("decommission", "--now", "--yes", expect=0)
         self.assertIn("exposure-agent login", agent.run("decommission", "--undo", expect=0).stdout)
         agent.login()
@@ -94,13 +93,13 @@ class Decommission(DecommissionCase):
         self.assertEqual(len(self.platform.users()), 2)
 
     def test_off_a_terminal_it_wants_a_yes(self):
-        agent = self.served()
+        agent = self.host()
         self.assertIn("to confirm, add --yes", agent.run("decommission", expect=64).stderr)
         agent.run("decommission", "--now", "--undo", expect=64)
         self.assertEqual({u["state"] for u in agent.status()["users"]}, {"valid"})
 
     def test_interrupted_the_next_pass_goes_on(self):
-        agent = self.served()
+        agent = self.host()
         self.platform.fault(operation="delete_user", status=503, times=0)
         agent.run("decommission", "--now", "--yes", "-o", "json", expect=1)
         self.assertEqual(len(self.platform.users()), 2)
@@ -119,7 +118,7 @@ class Decommission(DecommissionCase):
 
 class Daemon(DecommissionCase):
     def test_a_running_daemon_does_it(self):
-        agent = self.served(retire_after="2s")
+        agent = self.host(retire_after="2s")
         with agent.daemon() as process:
             agent.run("decommission", "--yes", expect=0)
             wait_until(lambda: not self.platform.users())

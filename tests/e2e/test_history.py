@@ -79,6 +79,11 @@ class HistoryTest(harness.PlatformCase):
         self.assertEqual(self.words("logs/siem", of=None), self.words())
         self.assertIn("unwanted", self.words("logs/siem"))
 
+    def test_history_says_what_is_in_use(self):
+        self.host.run("reconcile", expect=0)
+        events = {e["event"]: e for e in self.events()}
+        self.assertEqual(events["in_use"]["detail"], f"valid until {self.host.status('logs/siem')['not_after']}")
+
     def test_selection_and_form(self):
         self.host.run("reconcile", expect=0)
         self.assertEqual({e["name"] for e in self.events("logs/backup", of=None)}, {"backup"})

@@ -242,6 +242,14 @@ class LoginTest(IdentityCase):
         agent.run("login", "--code", self.platform.code(person="alice"), "--force", expect=0)
         self.assertEqual(self.subject_of(agent), "alice")
 
+    def test_a_login_of_another_person(self):
+        agent = self.agent("siem")
+        token = agent.directory / "token"
+        agent.write_secret(token, self.platform.refresh_token(person="alice"))
+        said = agent.run("login", "--refresh-token-file", token, expect=1).stderr
+        self.assertIn("with a new code or refresh token, run: exposure-agent login --force", said)
+        self.assertEqual(agent.status()["login"], "ok")  # the login before goes on
+
     def test_a_seed_is_imported_once(self):
         agent = self.agent("siem", login=False)
         seed = agent.directory / "seed"
@@ -268,6 +276,11 @@ class LoginTest(IdentityCase):
         done = agent.run("login", "--refresh-token-file", seed, expect=77)
         self.assertNotIn("nobody-made", done.stdout + done.stderr)
         agent.run("login", "--refresh-token-file", seed, expect=77)
+
+    def test_a_token_file_that_is_a_pipe(self):
+        said = self.agent("siem").run("login", "--refresh-token-file", "/dev/stdin", expect=1).stderr
+        self.assertIn("is not a regular file", said)
+        self.assertNotIn("move it away", said)
 
     def test_without_a_login(self):
         agent = self.agent("siem", login=False)

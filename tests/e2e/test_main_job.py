@@ -9,36 +9,18 @@ import os
 import pathlib
 import re
 import shutil
-import ssl
 import stat
 import subprocess
 import tempfile
-import time
 import unittest
 
 import harness
+from harness import TIME, user
 
 NOW = {"retire_after": "0s"}
-TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")
-
-
-def user(name, **more):
-    return {"name": name, "consumer_group": f"group-{name}", **more}
 
 
 class MainJobCase(harness.PlatformCase):
-    def served(self, *users, **more):
-        """An agent whose users have their certificates; the journal is empty."""
-        made = self.agent(*users, **more)
-        made.run("reconcile", expect=0)
-        made.created = self.platform.requests("create_user")
-        self.platform.clear_requests()
-        return made
-
-    def settle(self, agent):
-        """Waits until reconcile.settle after the last POST, when no late answer of the platform is expected."""
-        at = max(r["at_ms"] for r in agent.created) / 1000 + 1.1
-        harness.wait_until(lambda: time.time() > at)
 
     def edit(self, agent, *users):
         agent.settings["exposures"][0]["users"] = list(users)
@@ -108,10 +90,7 @@ class TwentyUsersTest(MainJobCase):
 
     def test_the_second_time_its_own_users_by_id_and_no_file(self):
         agent = self.twenty()
-        agent.run("reconcile", expect=0)
-        agent.created = self.platform.requests("create_user")
-        self.settle(agent)
-        agent.run("reconcile", expect=0)  # reads the list once the POSTs have settled
+        harness.settle(agent)
         self.platform.clear_requests()
         before = harness.footprint(agent.state_dir)
 
@@ -266,6 +245,16 @@ class PlanTest(MainJobCase):
         shown = {u["remote_id"]: (u["exposure"], u["name"], u["owner"]) for u in self.agent(user("siem")).json("plan")["unmanaged"]}
         self.assertEqual(shown, {stranger: ("logs", "by-hand", None), other: ("logs", "from-another", "web-02")})
 
+    def test_a_plan_shows_what_blocks_a_whole_exposure(self):
+        agent = self.served(user("siem"))
+        self.platform.delete_instances()
+        text = agent.run("plan", expect=0).stdout
+        self.assertNotIn("No changes", text)
+        self.assertRegex(text, r"(?m)^logs +blocked +instance \S+ is gone from the platform.*exposure-agent reconcile --accept-loss")
+        (blocked,) = agent.json("plan")["blocked"]
+        self.assertEqual((blocked["exposure"], blocked["name"]), ("logs", None))
+        self.assertIn("is gone from the platform", agent.json("explain", "logs/siem")["facts"]["exposure_blocked"])
+
     def test_only_the_named_user(self):
         agent = self.agent(user("one"), user("two"))
         agent.run("reconcile", "logs/two", expect=0)
@@ -315,7 +304,7 @@ class LifeOfAUserTest(MainJobCase):
             with self.subTest(how=how):
                 self.platform.reset()
                 agent = self.served(user("siem", rotation=rotation))
-                self.settle(agent)
+                harness.settle(agent)
                 old = agent.status("logs/siem")["remote_id"]
                 agent.run("rotate", *([how] if how.startswith("-") else []), "logs/siem", expect=0)
                 new = agent.status("logs/siem")
@@ -413,160 +402,6 @@ class LifeOfAUserTest(MainJobCase):
         self.assertEqual({u["id"] for u in self.platform.users()}, strangers)
         self.assertEqual(self.count("delete_user"), 2)
 
-
-class OutputTest(MainJobCase):
-    def assert_keys(self, shown, *keys):
-        self.assertEqual(set(keys) - set(shown), set())
-
-    def test_status(self):
-        agent = self.served(user("siem"))
-        agent.run("rotate", "logs/siem", expect=0)
-        shown = agent.status()
-        self.assertEqual((shown["schema"], shown["owner"], shown["login"]), ("exposure-agent.status/v1", "web-01", "ok"))
-        self.assertEqual(shown["credentials"], [])
-        (entry,) = shown["users"]
-        self.assert_keys(
-            entry, "exposure", "name", "state", "reason", "generation", "remote_id", "common_name", "serial", "not_before",
-            "not_after", "expiration_date", "rotate_at", "directory", "deploy", "proof", "pending", "retiring", "failures",
-            "last_error", "next_attempt")
-        published = agent.published("siem")
-        (remote,) = [u for u in self.platform.users() if u["id"] == entry["remote_id"]]
-        self.assertEqual((entry["exposure"], entry["name"], entry["state"]), ("logs", "siem", "valid"))
-        self.assertEqual(entry["common_name"], remote["name"])
-        self.assertEqual(entry["generation"], remote["public_key_sha256"][:8])
-        self.assertEqual(entry["serial"].lower(), published.serial())
-        self.assertEqual(entry["directory"], str(published.directory))
-        self.assertEqual((entry["deploy"], entry["proof"], entry["pending"]), ("none", "local", None))
-        self.assertEqual((entry["failures"], entry["last_error"], entry["next_attempt"]), (0, None, None))
-        for key in ("not_before", "not_after", "expiration_date", "rotate_at"):
-            self.assertRegex(entry[key], TIME)
-        self.assert_keys(entry["retiring"][0], "remote_id", "common_name", "delete_at")
-        self.assertRegex(entry["retiring"][0]["delete_at"], TIME)
-        self.check_rotation_time(entry)
-
-    def check_rotation_time(self, entry):
-        begin, end, at = (datetime.datetime.fromisoformat(entry[k]) for k in ("not_before", "not_after", "rotate_at"))
-        before_end = (end - at) / (end - begin)
-        self.assertTrue(0.3299 <= before_end <= 0.3801, before_end)
-
-    def test_status_needs_no_network_and_knows_who_waits(self):
-        agent = self.agent(user("siem"))
-        (entry,) = agent.status()["users"]
-        self.assertEqual((entry["state"], entry["generation"], entry["not_after"]), ("absent", None, None))
-        self.platform.behave(exposure={"ready_delay_ms": -1})
-        self.platform.clear_requests()
-        agent.run("reconcile", "--timeout", "2s", expect=1)
-        (entry,) = agent.status()["users"]
-        self.assertEqual(entry["state"], "issuing")
-        self.assert_keys(entry["pending"], "generation", "remote_id", "since")
-        self.assertEqual(entry["pending"]["remote_id"], self.platform.users()[0]["id"])
-        seen = len(self.platform.requests())
-        agent.run("status", "--check")
-        self.assertEqual(len(self.platform.requests()), seen)
-
-    def test_status_check(self):
-        agent = self.served(user("siem"))
-        agent.run("status", "--check", expect=0)
-        self.platform.behave(exposure={"certificate": {"key": "other"}})
-        agent.run("rotate", "logs/siem", expect=1)
-        agent.run("status", "--check", expect=1)
-        self.assertTrue(agent.published("siem").key_matches())
-
-    def test_status_wide_and_due(self):
-        agent = self.served(user("siem"))
-        text = agent.run("status", "-o", "wide", expect=0).stdout
-        entry = agent.status("logs/siem")
-        for key in ("not_before", "rotate_at", "common_name", "serial", "directory"):
-            self.assertIn(entry[key], text)
-        self.assertIn(f"logs-{harness.TENANT} ", text)
-        days = (datetime.datetime.fromisoformat(entry["rotate_at"]) - datetime.datetime.now(datetime.timezone.utc)).days
-        self.assertEqual([u["name"] for u in agent.json("status", "--due", f"{days + 1}d")["users"]], ["siem"])
-        self.assertEqual(agent.json("status", "--due", f"{days - 1}d")["users"], [])
-        agent.run("status", "--due", "soon", expect=64)
-
-    def test_a_missing_key_is_not_valid(self):
-        agent = self.served(user("siem"))
-        (agent.published("siem").current / "key.pem").unlink()
-        entry = agent.status("logs/siem")
-        self.assertEqual((entry["state"], entry["reason"]), ("failing", "output_damaged"))
-        agent.run("status", "--check", expect=1)
-
-    def test_a_removed_user_forgets_what_failed_before(self):
-        agent = self.agent(user("siem", hooks=[{"command": ["/bin/false"]}]), user("two"))
-        agent.run("reconcile", "--timeout", "2s", expect=1)
-        self.assertIsNotNone(agent.status("logs/siem")["last_error"])
-        del agent.settings["exposures"][0]["users"][0]
-        agent.write_config()
-        agent.run("reconcile", expect=0)
-        entry = agent.status("logs/siem")
-        self.assertEqual((entry["state"], entry["last_error"], entry["failures"]), ("removing", None, 0))
-        self.assertIn("will be deleted in", agent.run("status", expect=0).stdout)
-
-    def test_users(self):
-        agent = self.served(user("siem"))
-        other = "[exposure-agent owner=web-02 user=logs/far key=0123456789abcdef]"
-        strangers = [self.platform.put_user(common_name="by-hand", description="made by hand"),
-                     self.platform.put_user(common_name="from-another", description=other)]
-        shown = agent.json("users")
-        self.assertEqual(shown["schema"], "exposure-agent.users/v1")
-        rows = {u["remote_id"]: u for u in shown["users"]}
-        for row in rows.values():
-            self.assert_keys(row, "exposure", "remote_id", "name", "status", "managed", "owner", "user", "consumer_group",
-                             "expiration_date", "description")
-            self.assertRegex(row["expiration_date"], TIME)
-            self.assertEqual((row["exposure"], row["status"]), ("logs", "READY"))
-        mine = rows.pop(agent.status("logs/siem")["remote_id"])
-        self.assertEqual((mine["managed"], mine["owner"], mine["user"]), ("this", "web-01", "logs/siem"))
-        self.assertEqual((mine["consumer_group"], mine["role"]), ("group-siem", "in_use"))
-        by_hand, far = (rows.pop(i) for i in strangers)
-        self.assertEqual((by_hand["managed"], by_hand["owner"], by_hand["user"]), ("none", None, None))
-        self.assertEqual((far["managed"], far["owner"], far["description"]), ("other", "web-02", other))
-        self.assertEqual(rows, {})
-        self.assertEqual(agent.json("users", "logs"), shown)
-        text = agent.run("users", expect=0).stdout
-        for word in ("by-hand", "web-02", "logs/siem"):
-            self.assertIn(word, text)
-
-    def test_users_delete(self):
-        agent = self.served(user("siem"))
-        strangers = [self.platform.put_user(common_name=f"by-hand-{n}") for n in range(2)]
-        agent.run("users", "delete", "logs", *strangers, expect=64)
-        agent.run("users", "delete", "logs", strangers[0], "no-such-id", "--yes", expect=1)
-        self.assertEqual(self.count("delete_user"), 0)
-        agent.run("users", "delete", "logs", *strangers, "--yes", expect=0)
-        self.assertEqual([u["id"] for u in self.platform.users()], [agent.status("logs/siem")["remote_id"]])
-
-    def test_users_delete_spares_what_is_in_use(self):
-        agent = self.served(user("siem"))
-        mine = agent.status("logs/siem")["remote_id"]
-        said = agent.run("users", "delete", "logs", mine, "--yes", expect=1).stderr
-        self.assertIn(f"logs: user {mine} is in use by logs/siem; nothing was deleted", said)
-        self.assertEqual(self.count("delete_user"), 0)
-        agent.run("users", "delete", "logs", mine, "--yes", "--force", expect=0)
-        self.assertEqual(self.platform.users(), [])
-
-    def test_roles_and_orphans(self):
-        agent = self.served(user("siem", rotation={"retire_after": "2h"}))
-        agent.run("rotate", "logs/siem", expect=0)
-        mark = "[exposure-agent owner=web-01 user=logs/siem key={}]"
-        other = self.platform.put_user(common_name="copied", description=mark.format("0123456789abcdef"))
-        _, csr = harness.make_csr(agent.directory, f"logs-{harness.TENANT}-lost")
-        key = hashlib.sha256(ssl.PEM_cert_to_DER_cert(
-            harness.openssl("req", "-pubkey", "-noout", stdin=csr.encode()).replace("PUBLIC KEY", "CERTIFICATE")))
-        lost = self.platform.put_user(common_name="lost", description=mark.format(key.hexdigest()[:16]),
-                                      csr=harness.encode_csr(csr))
-        roles = {u["remote_id"]: (u["managed"], u["role"]) for u in agent.json("users")["users"]}
-        self.assertEqual(roles.pop(agent.status("logs/siem")["remote_id"]), ("this", "in_use"))
-        self.assertEqual(roles.pop(agent.status("logs/siem")["retiring"][0]["remote_id"]), ("this", "retiring"))
-        self.assertEqual(roles, {other: ("none", None), lost: ("this", "orphan")})
-        agent.run("users", "delete", "--orphans", expect=64)
-        agent.run("users", "delete", "logs", lost, "--orphans", "--yes", expect=64)
-        agent.run("users", "delete", "--orphans", "--yes", expect=0)
-        self.assertEqual(sorted(u["id"] for u in self.platform.users()),
-                         sorted(u["remote_id"] for u in agent.json("users")["users"]))
-        self.assertNotIn(lost, [u["id"] for u in self.platform.users()])
-        self.assertIn("No orphans", agent.run("users", "delete", "logs", "--orphans", "--yes", expect=0).stdout)
-
     def test_a_copied_marker_saves_somebody_elses_user(self):
         agent = self.served(user("siem"))
         (mine,) = self.platform.users()
@@ -600,24 +435,8 @@ class OutputTest(MainJobCase):
         self.assertEqual(agent.status("logs/siem")["state"], "valid")
         self.assertEqual([u["id"] for u in self.platform.users()], [agent.status("logs/siem")["remote_id"]])
 
-    def test_users_delete_looks_after_a_lost_answer(self):
-        agent = self.served(user("siem"))
-        stranger = self.platform.put_user(common_name="by-hand")
-        self.platform.fault(operation="delete_user", nth=1, close="after")
-        self.assertEqual(agent.run("users", "delete", "logs", stranger, "--yes", expect=0).stdout, f"deleted {stranger}\n")
 
-    def test_users_show(self):
-        agent = self.served(user("siem"))
-        mine = agent.status("logs/siem")["remote_id"]
-        shown = agent.json("users", "show", "logs", mine, "--certificate")
-        self.assertEqual((shown["schema"], shown["user"]["role"]), ("exposure-agent.user/v1", "in_use"))
-        self.assertEqual(shown["user"]["certificate"].strip(), agent.published("siem").read("fullchain.pem").strip())
-        self.assertEqual(shown["user"]["created_by"], "svc-exposure")
-        self.assertNotIn("certificate", agent.json("users", "show", "logs", mine)["user"])
-        text = agent.run("users", "show", "logs", mine, expect=0).stdout
-        self.assertRegex(text, r"(?m)^created by +svc-exposure$")
-        self.assertIn("no user has the id nobody", agent.run("users", "show", "logs", "nobody", expect=1).stderr)
-
+class OutputTest(MainJobCase):
     def test_instances_token_and_check(self):
         agent = self.served(user("siem"), user("two"))
         (instance,) = self.platform.state()["instances"]
@@ -640,6 +459,12 @@ class OutputTest(MainJobCase):
         self.assert_keys(shown, "schema", "exposure", "name", "facts", "finding", "reason", "next", "would_change")
         self.assertEqual((shown["schema"], shown["finding"], shown["next"]["action"]),
                          ("exposure-agent.explain/v1", "healthy", "rotate"))
+
+    def test_a_failed_deletion_is_explained(self):
+        agent = self.served(user("siem"))
+        self.platform.fault(operation="delete_user", status=403, times=0)
+        agent.run("rotate", "logs/siem", "--retire-now", expect=1)
+        self.assertIn("403", agent.json("explain", "logs/siem")["facts"]["last_deletion_failure"])
 
     def test_data_goes_to_standard_output_and_has_no_colour(self):
         agent = self.served(user("siem"))
@@ -698,6 +523,12 @@ class ExitCodeTest(MainJobCase):
                 done = agent.run(*arguments, expect=64)
                 self.assertEqual(done.stdout, "")
                 self.assertNotEqual(done.stderr, "")
+
+    def test_time_limits(self):
+        agent = self.agent(user("siem"))
+        for wrong in ("0s", "-1s", "", "5"):
+            self.assertIn("--timeout", agent.run("reconcile", "--timeout", wrong, expect=64).stderr)
+        self.assertEqual(self.platform.requests("list_instances"), [])
 
     def test_nothing_could_be_reached(self):
         agent = self.agent(user("siem"))
@@ -776,26 +607,6 @@ class ExitCodeTest(MainJobCase):
                 self.assertRegex(said, rf"{re.escape(str(agent.config_file))}:\d+:\d+: .*soon")
         self.assertEqual(harness.footprint(agent.state_dir), before)
         self.assertEqual(self.platform.requests(), [])
-
-    def test_status_of_a_wrong_file(self):
-        """Shows the mistake and the status of the last valid configuration, so that an edit never hides the status."""
-        agent = self.agent(user("siem"))
-        good = agent.config_file.read_text()
-        agent.config_file.write_text(good + "open: [\n")
-        self.assertEqual(agent.run("status", expect=78).stdout, "")
-        agent.config_file.write_text(good)
-        agent.run("reconcile", expect=0)
-        serial = agent.status("logs/siem")["serial"]
-        self.assertRegex(agent.run("status", expect=0).stderr, "^$")
-        for wrong in (good + "open: [\n", good.replace('"owner"', '"owners"'), good.replace('"logs"', '"logs!"')):
-            agent.config_file.write_text(wrong)
-            for more in ([], ["--check"], ["logs/siem"]):
-                with self.subTest(wrong=wrong[-20:], more=more):
-                    done = agent.run("status", *more, expect=78)
-                    self.assertRegex(done.stderr, rf"{re.escape(str(agent.config_file))}:\d+:\d+: ")
-                    self.assertIn(f"the last configuration in force, from {agent.state_dir}", done.stderr)
-                    self.assertRegex(done.stdout, r"logs/siem +valid")
-            self.assertEqual(agent.json("status", expect=78)["users"][0]["serial"], serial)
 
 
 class WrongServerTest(MainJobCase):
