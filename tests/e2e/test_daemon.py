@@ -339,7 +339,7 @@ class StopTest(DaemonCase):
         agent.write_config()
         with concurrent.futures.ThreadPoolExecutor() as pool:
             verb = pool.submit(agent.run, "deploy", "--force", "logs/one", "logs/two")
-            wait_until(lambda: agent.status("logs/two")["deploy"] == "pending")
+            wait_until(lambda: {u["deploy"] for u in agent.status()["users"]} == {"pending"})
             self.stop(daemon)
             verb.result()
         for user in ("logs/one", "logs/two"):
@@ -602,10 +602,10 @@ class OneShotTest(DaemonCase):
     def test_a_failed_deploy_goes_on_with_the_back_off(self):
         agent = self.agent({"name": "one", "consumer_group": "one", "hooks": [{"command": ["/bin/false"]}]})
         self.start(agent)
-        wait_until(lambda: agent.status("logs/one")["failures"] == 1)
+        wait_until(lambda: agent.status("logs/one")["failures"] == 2)  # the third attempt is not before 15 s
         agent.run("deploy", "logs/one", expect=1)
         shown = agent.status("logs/one")
-        self.assertEqual((shown["failures"], shown["deploy"]), (2, "failed"))
+        self.assertEqual((shown["failures"], shown["deploy"]), (3, "failed"))
         self.assertGreater(shown["next_attempt"], time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()))
 
     def test_timeout_bounds_a_daemon_that_hangs(self):
@@ -902,6 +902,8 @@ class WatchdogTest(DaemonCase):
     def test_stopped(self):
         self.daemon.send_signal(signal.SIGSTOP)
         self.addCleanup(self.daemon.send_signal, signal.SIGCONT)
+        status = pathlib.Path(f"/proc/{self.daemon.pid}/status")
+        wait_until(lambda: re.search(r"State:\s+T", status.read_text()))
         self.assertEqual(self.fed(5 * self.INTERVAL), 0)
         self.daemon.send_signal(signal.SIGCONT)
         self.assertGreaterEqual(self.fed(10 * self.INTERVAL), 1)

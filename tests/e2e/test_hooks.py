@@ -89,7 +89,7 @@ class HookTest(HookCase):
                 (self.directory / "runs").unlink(missing_ok=True)
                 self.platform.reset()
                 agent = self.hooked(self.hook(f"echo the reason >&2; exit {code}", "first"), self.hook("", "second"))
-                agent.run("reconcile", "--timeout", "2s", expect=1)
+                agent.run("reconcile", "--timeout", "5s", expect=1)
                 self.assertNotIn("second", self.runs())
                 self.assert_pending(agent)
                 error = agent.status(NAME)["last_error"]
@@ -103,12 +103,12 @@ class HookTest(HookCase):
 
     def test_a_signal(self):
         agent = self.hooked(self.hook("kill -KILL $$"))
-        agent.run("reconcile", "--timeout", "2s", expect=1)
+        agent.run("reconcile", "--timeout", "5s", expect=1)
         self.assertIn("signal 9", agent.status(NAME)["last_error"])
 
     def test_a_program_that_is_not_there(self):
         agent = self.hooked({"command": [str(self.directory / "nothing")]})
-        agent.run("reconcile", "--timeout", "2s", expect=1)
+        agent.run("reconcile", "--timeout", "5s", expect=1)
         self.assert_pending(agent)
         self.assertIn("nothing", agent.status(NAME)["last_error"])
 
@@ -141,7 +141,7 @@ class HookTest(HookCase):
 
     def test_output_cannot_speak_to_the_terminal(self):
         agent = self.hooked(self.hook("printf '\\033[2Jred\\007' >&2; exit 1"))
-        done = agent.run("reconcile", "--timeout", "2s", expect=1)
+        done = agent.run("reconcile", "--timeout", "5s", expect=1)
         self.assertNotIn("\x1b[2J", done.stdout + done.stderr + agent.run("status").stdout)
 
     def test_a_killed_agent_runs_the_hooks_again(self):
@@ -180,7 +180,7 @@ class HookTest(HookCase):
         agent.run("reconcile", expect=0)
         self.script("exit 1")
         agent.run("rotate", NAME)
-        agent.run("reconcile", "--timeout", "2s", expect=1)
+        agent.run("reconcile", "--timeout", "5s", expect=1)
         self.assertEqual(len(self.platform.users()), 2)
         self.script("")
         agent.run("deploy", NAME, expect=0)
@@ -193,7 +193,7 @@ class HookTest(HookCase):
         before = agent.published("siem").generation
         self.script("exit 1")
         agent.run("rotate", NAME)
-        agent.run("reconcile", "--timeout", "2s", expect=1)
+        agent.run("reconcile", "--timeout", "5s", expect=1)
         self.assertNotEqual(agent.published("siem").generation, before)
         self.script('echo "$EXPOSURE_GENERATION" >generation')
         agent.run("rollback", NAME, expect=0)

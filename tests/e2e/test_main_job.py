@@ -376,7 +376,7 @@ class LifeOfAUserTest(MainJobCase):
         agent.write_config()
         self.platform.fault(operation="create_user", close="after")
         self.platform.fault(operation="list_users", nth=2, times=0, status=500)
-        agent.run("reconcile", "--timeout", "2s", expect=1)
+        agent.run("reconcile", "--timeout", "5s", expect=1)
         self.platform.clear_faults()
         self.assertEqual(self.changes(agent), [("logs", "siem", "adopt")])
         agent.run("reconcile", expect=0)
@@ -423,7 +423,7 @@ class LifeOfAUserTest(MainJobCase):
     def test_a_user_that_the_platform_gives_up(self):
         self.platform.behave(exposure={"ready_delay_ms": -1})
         agent = self.agent(user("siem"))
-        agent.run("reconcile", "--timeout", "1s", expect=1)
+        agent.run("reconcile", "--timeout", "5s", expect=1)
         (waiting,) = self.platform.users()
         self.platform.change_user(waiting["id"], status="FAILED")
         said = agent.run("reconcile", "--timeout", "1s", expect=1)

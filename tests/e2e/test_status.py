@@ -49,7 +49,7 @@ class StatusTest(harness.PlatformCase):
         self.assertEqual((entry["state"], entry["generation"], entry["not_after"]), ("absent", None, None))
         self.platform.behave(exposure={"ready_delay_ms": -1})
         self.platform.clear_requests()
-        agent.run("reconcile", "--timeout", "2s", expect=1)
+        agent.run("reconcile", "--timeout", "5s", expect=1)
         (entry,) = agent.status()["users"]
         self.assertEqual(entry["state"], "issuing")
         self.assert_keys(entry["pending"], "generation", "remote_id", "since")
@@ -98,7 +98,7 @@ class StatusTest(harness.PlatformCase):
 
     def test_a_removed_user_forgets_what_failed_before(self):
         agent = self.agent(user("siem", hooks=[{"command": ["/bin/false"]}]), user("two"))
-        agent.run("reconcile", "--timeout", "2s", expect=1)
+        agent.run("reconcile", "--timeout", "5s", expect=1)
         self.assertIsNotNone(agent.status("logs/siem")["last_error"])
         del agent.settings["exposures"][0]["users"][0]
         agent.write_config()
