@@ -10,6 +10,7 @@ import http.client
 import json
 import os
 import pathlib
+import random
 import re
 import shutil
 import signal
@@ -33,6 +34,7 @@ REDIRECT_URL = "http://localhost"
 START_TIMEOUT = 20
 RUN_TIMEOUT = 120
 SETTLE_S = 1  # reconcile.settle
+PORTS = range(12000, 30000)  # outside the ephemeral range: a port must stay free while its server is down
 AT_ONCE = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}  # a platform without delays
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ")  # in every JSON
 
@@ -48,6 +50,24 @@ def built(program):
     if not path.exists():
         raise unittest.SkipTest(f"{path} is not built")
     return path
+
+
+given_ports = set()
+
+
+def free_port():
+    """A port for one server of this process, which may stop and restart on it."""
+    while True:
+        port = random.choice(PORTS)
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                probe.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        if port not in given_ports:  # another thread may have been faster
+            given_ports.add(port)
+            return port
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -100,6 +120,15 @@ def wait_until(condition, timeout=RUN_TIMEOUT, pause=0.02):
         time.sleep(pause)
 
 
+def write_program(path, text):
+    """Writes a shell script; one that is there is replaced atomically."""
+    new = path.with_name(f"{path.name}.new")
+    new.write_text(f"#!/bin/sh\n{text}\n")
+    new.chmod(0o755)
+    new.replace(path)
+    return path
+
+
 class Answer:
     """An HTTP response, read completely."""
 
@@ -125,7 +154,7 @@ class Simulator:
         self.directory = pathlib.Path(directory or tempfile.mkdtemp(prefix="simulator-"))
         self._behaviour = behaviour
         self._keep_state = keep_state
-        self._listen = "127.0.0.1:0"
+        self._listen = f"127.0.0.1:{free_port()}"
         self._process = None
         self.start()
 
@@ -471,8 +500,8 @@ class Agent:
 
     # What it left on disk
 
-    def published(self, user, exposure="logs"):
-        return Published(self.state_dir / "live" / exposure / user)
+    def published(self, name, exposure="logs"):
+        return Published(self.state_dir / "live" / exposure / name)
 
     def private_files(self):
         return [path for path in (self.state_dir / "private").rglob("*") if path.is_file()]

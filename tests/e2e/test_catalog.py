@@ -374,10 +374,8 @@ class CredentialTest(CatalogCase):
         return status.st_ino, status.st_mtime_ns
 
     def hook(self, text=""):
-        script = self.directory / "hook"
-        script.write_text(f"#!/bin/sh\ncd {self.directory} || exit 99\necho run >>runs\n{text}\n")
-        script.chmod(0o755)
-        return [{"command": [str(script)]}]
+        script = f"cd {self.directory} || exit 99\necho run >>runs\n{text}"
+        return [{"command": [str(harness.write_program(self.directory / "hook", script))]}]
 
     def runs(self):
         path = self.directory / "runs"

@@ -796,10 +796,6 @@ class ExposuresTest(DaemonCase):
 
 
 class MetricsTest(DaemonCase):
-    def free_port(self):
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            return probe.getsockname()[1]
-
     def get(self, port, path):
         connection = http.client.HTTPConnection("127.0.0.1", port, timeout=harness.RUN_TIMEOUT)
         with contextlib.closing(connection):
@@ -808,7 +804,7 @@ class MetricsTest(DaemonCase):
             return harness.Answer(answer.status, answer.headers, answer.read())
 
     def test_listener_and_textfile(self):
-        port = self.free_port()
+        port = harness.free_port()
         agent = self.agent("one")
         textfile = agent.directory / "exposure_agent.prom"
         agent.settings["metrics"] = {"listen": f"127.0.0.1:{port}", "textfile": str(textfile)}

@@ -28,13 +28,8 @@ class HookCase(harness.PlatformCase):
         self.directory = self.scratch()
 
     def script(self, text, name="hook"):
-        """A program that runs `text` in its own directory; written again, it is replaced atomically."""
-        path = self.directory / name
-        new = self.directory / f"{name}.new"
-        new.write_text(f"#!/bin/sh\ncd {self.directory} || exit 99\necho {name} >>runs\n{text}\n")
-        new.chmod(0o755)
-        new.replace(path)
-        return path
+        """A program that runs `text` in its own directory."""
+        return harness.write_program(self.directory / name, f"cd {self.directory} || exit 99\necho {name} >>runs\n{text}")
 
     def hooked(self, *hooks, **user):
         return self.agent({"name": "siem", "consumer_group": "siem", "hooks": list(hooks), **user})

@@ -18,12 +18,6 @@ import harness
 NAME = "logs/siem"
 
 
-def free_port():
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        return listener.getsockname()[1]
-
-
 class Login:
     """A `login` that waits for the user: `url` is the address it printed."""
 
@@ -143,7 +137,7 @@ class LoginTest(IdentityCase):
         self.assertIn("--code", done.stderr)
 
     def test_a_loopback_address_with_a_port(self):
-        port = free_port()
+        port = harness.free_port()
         redirect = f"http://127.0.0.1:{port}"
         self.platform.behave(oauth={"clients": [{
             "id": harness.CLIENT_ID, "secret": harness.CLIENT_SECRET, "redirect_urls": [redirect],
@@ -627,7 +621,7 @@ class ProxyTest(IdentityCase):
     def setUp(self):
         super().setUp()
         self.directory = self.scratch()
-        self.port = free_port()
+        self.port = harness.free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         self.log = self.directory / "log"
 
@@ -731,9 +725,8 @@ class SecretTest(IdentityCase):
     def test_nowhere(self):
         directory = self.scratch()
         seen = directory / "seen"
-        hook = directory / "hook"
-        hook.write_text(f"#!/bin/sh\ncat /proc/[0-9]*/cmdline /proc/[0-9]*/environ >>{seen} 2>/dev/null\nexit 0\n")
-        hook.chmod(0o755)
+        hook = harness.write_program(
+            directory / "hook", f"cat /proc/[0-9]*/cmdline /proc/[0-9]*/environ >>{seen} 2>/dev/null\nexit 0")
         password = directory / "password"
         password.touch(mode=0o600)
         password.write_text("keystore-password-7\n")

@@ -70,10 +70,7 @@ class Import(ImportCase):
         self.assertIn("imported", [e[0] for e in agent.stored("SELECT json_extract(record, '$.event') FROM events")])
 
     def hook(self):
-        path = self.directory / "hook"
-        path.write_text(f"#!/bin/sh\necho run >>{self.directory}/runs\n")
-        path.chmod(0o755)
-        return path
+        return harness.write_program(self.directory / "hook", f"echo run >>{self.directory}/runs")
 
     def runs(self):
         path = self.directory / "runs"

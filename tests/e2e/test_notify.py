@@ -61,10 +61,7 @@ class NotifyCase(harness.PlatformCase):
         self.write_pager("cat >>told; env >environment")
 
     def write_pager(self, text):
-        new = self.directory / "page-me.new"
-        new.write_text(f"#!/bin/sh\ncd {self.directory} || exit 99\n{text}\n")
-        new.chmod(0o755)
-        new.replace(self.pager)
+        harness.write_program(self.pager, f"cd {self.directory} || exit 99\n{text}")
 
     def told(self):
         """Every message passed to the command."""
@@ -276,9 +273,8 @@ class Recipes(NotifyCase):
         tools = self.directory / "bin"
         tools.mkdir(exist_ok=True)
         for tool in ("curl", "logger"):
-            path = tools / tool
-            path.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >{self.directory}/arguments\ncat >{self.directory}/input\n')
-            path.chmod(0o755)
+            harness.write_program(
+                tools / tool, f'printf "%s\\n" "$@" >{self.directory}/arguments\ncat >{self.directory}/input')
         agent = self.teller(login=False)
         agent.run("reconcile", expect=77)
         done = subprocess.run([harness.ROOT / "systemd/examples/notify" / name], input=json.dumps(self.told()[0]), text=True,

@@ -6,7 +6,6 @@ import html
 import json
 import re
 import shutil
-import socket
 import subprocess
 import unittest
 import urllib.request
@@ -19,18 +18,13 @@ CHROMIUM = ("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--
 HOSTILE = "<img src=x onerror=alert(1)>"
 
 
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return server.getsockname()[1]
-
-
 class PageTest(harness.PlatformCase):
     @classmethod
     def setUpClass(cls):
         super().setUpClass()
         paused = {"name": "paused", "consumer_group": "p", "rotation": {"paused": True}}
         broken = {"name": "broken", "consumer_group": "b", "hooks": [{"command": ["/bin/sh", "-c", f"echo '{HOSTILE}'; exit 1"]}]}
-        cls.url = f"http://127.0.0.1:{free_port()}"
+        cls.url = f"http://127.0.0.1:{harness.free_port()}"
         users = ["siem-forwarder", "a-name-that-is-as-long-as-a-name-may-be", paused, broken]
         cls.host = cls.enterClassContext(harness.Agent(
             cls.platform, users=users, settings={"metrics": {"listen": cls.url.removeprefix("http://")}}))

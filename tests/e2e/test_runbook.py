@@ -16,7 +16,7 @@ import unittest
 
 import harness
 import test_disk
-from harness import wait_until
+from harness import wait_until, write_program
 
 PAGE = harness.ROOT / "systemd/man/exposure-agent-runbook.7"
 NAME = "logs/siem-forwarder"  # the page's example
@@ -49,20 +49,13 @@ class Host(harness.Agent):
         super().__init__(platform, users=[{"name": "siem-forwarder", "consumer_group": "siem", **user}])
         self.told_file = self.directory / "told"
         pager = self.directory / "page-me"
-        self.write_program(pager, f"cat >>{self.told_file}")
+        write_program(pager, f"cat >>{self.told_file}")
         self.directory.chmod(0o755)
         self.settings["notify"] = {"command": [str(pager)]}
         self.settings["metrics"] = {"listen": f"unix:{self.directory}/metrics.sock"}
         self.settings["reconcile"]["interval"] = "1s"
         self.write_config()
         self.daemon = None
-
-    @staticmethod
-    def write_program(path, text):
-        new = path.with_suffix(".new")
-        new.write_text(f"#!/bin/sh\n{text}\n")
-        new.chmod(0o755)
-        new.replace(path)
 
     def with_broker(self, verdict, evidence):
         """The answer of a broker, by a probe in the place of the real one."""
@@ -71,7 +64,7 @@ class Host(harness.Agent):
             self.programs.mkdir()
             shutil.copy(harness.built("exposure-agent"), self.programs)
         answer = json.dumps({"verdict": verdict, "evidence": evidence})
-        self.write_program(self.programs / "exposure-agent-probe", f"cat >/dev/null; echo '{answer}'")
+        write_program(self.programs / "exposure-agent-probe", f"cat >/dev/null; echo '{answer}'")
 
     def command(self, *arguments):
         command = super().command(*arguments)
@@ -288,10 +281,10 @@ class RunbookTest(harness.PlatformCase):
 
     def test_the_consumer_does_not_restart(self):
         restart = self.scratch() / "restart"
-        Host.write_program(restart, "exit 0")
+        write_program(restart, "exit 0")
         host = self.host(hooks=[{"command": [str(restart)]}])
         first = host.published("siem-forwarder").generation
-        Host.write_program(restart, "echo no such topic >&2; exit 3")
+        write_program(restart, "echo no such topic >&2; exit 3")
         host.run("rotate", NAME, expect=1)
         self.shows("status", r"failed", rf"{NAME}: hook failed \(\S+: exit 3: no such topic\); next retry (in|now).*\. Retry now: exposure-agent deploy {NAME}")
         self.attention()
@@ -300,15 +293,15 @@ class RunbookTest(harness.PlatformCase):
         wait_until(lambda: host.metric("deploy_pending") == 1)
 
         # it cannot work with the new one, but with the previous one
-        Host.write_program(restart, f'[ "$EXPOSURE_GENERATION" = {first} ]')
+        write_program(restart, f'[ "$EXPOSURE_GENERATION" = {first} ]')
         self.do(f"exposure-agent deploy {NAME}", expect=1)
         self.do(f"exposure-agent rollback {NAME}")
         self.assertEqual(host.published("siem-forwarder").generation, first)
         wait_until(lambda: host.run("status", "--check").returncode == 0)
         # or it is fixed
-        Host.write_program(restart, "exit 3")
+        write_program(restart, "exit 3")
         host.run("rotate", NAME, expect=1)
-        Host.write_program(restart, "exit 0")
+        write_program(restart, "exit 0")
         self.do(f"exposure-agent deploy {NAME}")
         self.assertNotEqual(host.published("siem-forwarder").generation, first)
         self.healthy()
@@ -424,7 +417,7 @@ class RunbookTest(harness.PlatformCase):
     def test_notifications_do_not_arrive(self):
         host = self.host()
         pager = host.directory / "page-me"
-        Host.write_program(pager, "cat >/dev/null; echo no modem >&2; exit 3")
+        write_program(pager, "cat >/dev/null; echo no modem >&2; exit 3")
         self.platform.revoke_tokens()
         host.run("reconcile", expect=77)
         wait_until(lambda: host.status()["notify"]["last_error"])
@@ -433,7 +426,7 @@ class RunbookTest(harness.PlatformCase):
         wait_until(lambda: host.metric("notify_failing") == 1)
         self.assertIn("no modem", self.do("exposure-agent notify --test", expect=1).stderr)
 
-        Host.write_program(pager, f"cat >>{host.told_file}")
+        write_program(pager, f"cat >>{host.told_file}")
         self.do("exposure-agent notify --test")
         self.assertIn("test test", " ".join(host.told()))
         host.login()

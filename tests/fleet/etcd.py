@@ -3,7 +3,6 @@
 import pathlib
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -25,19 +24,13 @@ def required():
             raise Missing(f"{program} is not installed (package {package})")
 
 
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
 class Cluster:
     def __init__(self):
         required()
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="etcd-"))
         self._make_authority()
         self._issue("server", "/CN=etcd", "subjectAltName=IP:127.0.0.1\nextendedKeyUsage=serverAuth,clientAuth")
-        self.ports = [(free_port(), free_port()) for _ in range(NODES)]
+        self.ports = [(harness.free_port(), harness.free_port()) for _ in range(NODES)]
         self.nodes = [self._start(i) for i in range(NODES)]
         self.root = self.client("root")
         harness.wait_until(lambda: self._ctl(self.root, "endpoint", "health").returncode == 0, START_TIMEOUT)

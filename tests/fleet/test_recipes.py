@@ -157,7 +157,7 @@ class SshTest(RecipeCase):
         forced = " ".join(recipe("receive-token", self.file, self.group))
         (self.directory / "authorized_keys").write_text(
             f'restrict,command="{forced}" {(self.directory / "keeper.pub").read_text()}')
-        self.port = servers.free_port()
+        self.port = harness.free_port()
         kind, key, _ = (self.directory / "host.pub").read_text().split()
         (self.directory / "known_hosts").write_text(f"[127.0.0.1]:{self.port} {kind} {key}\n")
         (self.directory / "sshd_config").write_text(f"""
@@ -247,7 +247,7 @@ class VaultTest(RecipeCase):
             except servers.Unavailable as missing:
                 self.skipTest(str(missing))
         super().setUp()
-        self.port = servers.free_port()
+        self.port = harness.free_port()
         certificate, key = servers.certificate(self.directory)
         self.address = {"VAULT_ADDR": f"https://127.0.0.1:{self.port}", "VAULT_CACERT": str(certificate)}
         configuration = self.directory / "bao.hcl"

@@ -13,7 +13,6 @@ import http.server
 import json
 import os
 import pathlib
-import random
 import shutil
 import signal
 import socket
@@ -28,11 +27,12 @@ import urllib.parse
 import urllib.request
 import zipfile
 
+import harness
+
 HERE = pathlib.Path(__file__).resolve().parent
 CACHE = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "exposure-agent-tests"
 FETCH_LIMIT = 120  # seconds per attempt; 250 MB in total, once
 FETCH_TRIES = 2
-PORTS = range(12000, 30000)  # outside the ephemeral range: a port must stay free while its server is down
 START_LIMIT = 240  # seconds for Keycloak to start on two busy cores
 TENANT = "orion-123"
 CLIENT_ID = "exposure-automation"
@@ -44,24 +44,6 @@ PREFIX = f"/SAAS/t/{TENANT}"
 
 class Unavailable(Exception):
     """Something is not installed or could not be downloaded."""
-
-
-given_ports = set()
-
-
-def free_port():
-    """A port for one server of this process, which may stop and restart on it."""
-    while True:
-        port = random.choice(PORTS)
-        with socket.socket() as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        if port not in given_ports:  # another thread may have been faster
-            given_ports.add(port)
-            return port
 
 
 def program(name):
@@ -205,7 +187,7 @@ class OidcProvider(Server):
 
     def __init__(self, life):
         super().__init__("oidc-provider")
-        self.port = free_port()
+        self.port = harness.free_port()
         self.life = life
         self.journal = self.directory / "journal"
         os.symlink(node_modules(), self.directory / "node_modules")
@@ -292,10 +274,10 @@ class Keycloak(Server):
             self.launch()
 
     def launch(self):
-        self.port = self.port or free_port()
+        self.port = self.port or harness.free_port()
         self.spawn("/bin/sh", self.home / "bin" / "kc.sh", "start", "--optimized", "--import-realm",
                    "--http-enabled=true", "--http-host=127.0.0.1", f"--http-port={self.port}",
-                   f"--http-management-port={free_port()}", "--proxy-headers=xforwarded", "--hostname-strict=false",
+                   f"--http-management-port={harness.free_port()}", "--proxy-headers=xforwarded", "--hostname-strict=false",
                    "--cache=local", f"--db-url={self.DATABASE.format(home=self.home)}", environment=self.OPTIONS)
 
         def ready():
@@ -424,7 +406,7 @@ class Front(Server):
         super().__init__(self.name)
         self.binary = self.find()
         self.upstream = upstream
-        self.port = free_port()
+        self.port = harness.free_port()
         self.ca_file, self.key = certificate(self.directory)
         self.url = f"https://127.0.0.1:{self.port}"
         self.auth_url = self.url + PREFIX
@@ -668,7 +650,7 @@ class Squid(Server):
 
     def __init__(self, username=None, password=None):
         super().__init__("squid")
-        self.port = free_port()
+        self.port = harness.free_port()
         self.url = f"http://127.0.0.1:{self.port}"
         ours = "" if os.geteuid() else "cache_effective_user proxy"
         rules = "http_access allow all"

@@ -542,7 +542,7 @@ class KeycloakTest(ServerCase, unittest.TestCase):
     def scenario_login_by_the_loopback_listener_in_a_browser(self):
         """oidc-provider compares redirect addresses exactly; Keycloak allows any port."""
         servers.program("chromium")
-        port = servers.free_port()
+        port = harness.free_port()
         address = f"{servers.REDIRECT_URL}:{port}"
         keeper = self.keeper(login=False, redirect_url=address)
         process, url = keeper.begin_login(listen=True)
