@@ -131,11 +131,12 @@ io::awaitable<policy::observed_exposure> observe(platform::exposure_api& api,
     std::vector<std::string> rest(unlisted.begin(), unlisted.end());
     auto reads = co_await read_each(api, address, instance.id, std::move(rest));
     if (seen.cut_off) {  // a truncated list proves nothing: then a 404 counts only when repeated
-        const auto doubtful = std::ranges::partition(reads.missing, [&](const std::string& id) {
+        auto& gone = reads.missing;
+        const auto doubtful = std::partition(gone.begin(), gone.end(), [&](const std::string& id) {
             return std::ranges::find(missing, id) != missing.end();
         });
-        std::vector<std::string> once(doubtful.begin(), doubtful.end());
-        reads.missing.erase(doubtful.begin(), doubtful.end());
+        std::vector<std::string> once(doubtful, gone.end());
+        gone.erase(doubtful, gone.end());
         auto again = co_await read_each(api, address, instance.id, std::move(once));
         std::ranges::move(again.found, std::back_inserter(reads.found));
         std::ranges::move(again.missing, std::back_inserter(reads.missing));

@@ -247,10 +247,10 @@ std::vector<policy::action> exposure_pass::mine(std::vector<policy::action> acti
 // else is left to do.
 io::awaitable<void> exposure_pass::perform_all(std::vector<policy::action> actions, pass_options options)
 {
-    const auto hooks = std::ranges::stable_partition(
-        actions, [](const auto& a) { return a.kind != policy::action_kind::deploy; });
-    if (hooks.begin() == actions.begin()) co_return co_await perform_hooks(std::move(actions), options);
-    actions.erase(hooks.begin(), hooks.end());
+    const auto hooks = std::stable_partition(
+        actions.begin(), actions.end(), [](const auto& a) { return a.kind != policy::action_kind::deploy; });
+    if (hooks == actions.begin()) co_return co_await perform_hooks(std::move(actions), options);
+    actions.erase(hooks, actions.end());
     std::map<std::string, std::vector<policy::action>> by_user;
     for (auto& a : actions)
         by_user[a.name.user].push_back(std::move(a));
