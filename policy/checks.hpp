@@ -24,7 +24,7 @@ std::vector<finding> clearing_up(const facts&);
 // certificate is in use.
 instant retires_at(const facts&, const generation&);
 
-// --- Guards for a whole exposure or host: incidents and safety limits (design section 1.5).
+// --- Guards for a whole exposure or host: incidents and safety limits (design section 1.6).
 // Only the plan uses them.
 
 // What freezes a user whose exposure is not observed: a cloned state directory, or a clock that disagrees
