@@ -375,7 +375,7 @@ struct narrator {
     }
     answer operator()(const event::not_ours& e) const
     {
-        return line{"not_ours", e.generation, "user " + e.remote_id + " carries our marker, but another key"};
+        return line{"not_ours", e.generation, "user " + e.remote_id + " has our marker but a different key"};
     }
     answer operator()(const event::issued& e) const
     {

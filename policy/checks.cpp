@@ -283,7 +283,7 @@ std::optional<finding> unfit_before(const facts& f)
     const auto& newest = f.have->generations.back();
     if (newest.quarantine.empty() || (f.current && in_its_last_tenth(*f.current, f.now))) return std::nullopt;
     return block(reason::quarantined,
-                 "the certificate of user " + newest.remote_id + " is not used: " + newest.quarantine +
+                 "cannot use the certificate of user " + newest.remote_id + ": " + newest.quarantine +
                      "; check that user on the platform, then run: exposure-agent rotate " +
                      f.have->name.text());
 }
@@ -336,9 +336,9 @@ std::optional<finding> needs_new(const facts& f)
         return block(
             reason::strategy_replace,
             sentence + ", but user " + f.current->remote_id +
-                (f.current->imported ? " was imported without --retire and is not deleted; delete it "
-                                     : " lost our marker and is not deleted; delete it ") +
-                "yourself, or set rotation.strategy: overlap");
+                (f.current->imported ? " was imported without --retire, so it is not deleted; delete it "
+                                     : " no longer has our marker, so it is not deleted; delete it ") +
+                "on the platform, or set rotation.strategy: overlap");
     if (must_release_first(f))
         return act(f, action_kind::delete_before_replace, reason::strategy_replace,
                    sentence + "; the old user is deleted first (rotation.strategy: replace)", f.current);

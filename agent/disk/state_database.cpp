@@ -365,7 +365,7 @@ result<void> state_database::open()
     if (!opened && opened.error().code == policy::errc::disk_full && ::unlink(where_.reserve().c_str()) == 0)
         opened = sqlite::connection::open(path, sqlite::access::read_write);
     if (!opened && opened.error().code == policy::errc::disk_full)
-        return policy::with_context("nothing is sent", opened.error());
+        return policy::with_context("nothing was sent", opened.error());
     if (!opened) return opened.error();
     if (auto known = check_version(*opened, path); !known) return known;
     writer_.emplace(std::move(*opened));

@@ -140,12 +140,12 @@ credential_status status_of(const desired_credential& c, const credential_record
         view.sentence = std::move(sentence);
         return view;
     };
-    if (!facts.file_there || !facts.fetched_at) return say("absent", c.file + " is not there yet");
+    if (!facts.file_there || !facts.fetched_at) return say("absent", c.file + " does not exist yet");
     if (facts.wanted != policy::entry_fingerprint(c))
         return say("changed", "its entry in the configuration has changed");
     if (!record.last_error.empty()) return say("failing", record.last_error);
-    if (record.hooks_pending) return say("due", "its hooks have not all passed yet");
-    if (view.due_at <= now) return say("due", "its interval is over");
+    if (record.hooks_pending) return say("due", "not all of its hooks have succeeded yet");
+    if (view.due_at <= now) return say("due", "due for its next fetch");
     return view;
 }
 

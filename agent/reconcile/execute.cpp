@@ -46,7 +46,7 @@ policy::result<std::string> encode_csr(const std::string& pem, policy::csr_encod
         last == std::string::npos ? std::nullopt : crypto::base64_decode(pem.substr(first, last - first));
     if (!der)
         return policy::failure{.code = policy::errc::disk,
-                               .context = "the stored signing request is damaged"};
+                               .context = "the stored certificate signing request is corrupt"};
     return crypto::base64(*der);
 }
 
@@ -85,9 +85,9 @@ std::string quarantine_of(crypto::verdict verdict)
 {
     switch (verdict) {
         case crypto::verdict::wrong_key:
-            return "its public key is not ours";
+            return "its public key does not match our private key";
         case crypto::verdict::expired:
-            return "it has expired already";
+            return "it has already expired";
         case crypto::verdict::wrong_usage:
             return "its extended key usage does not allow clientAuth";
         case crypto::verdict::usable:
@@ -102,11 +102,11 @@ void warn_about_dates(const policy::user_name& name, const policy::certificate_f
     constexpr auto tolerated = std::chrono::hours(24);
     if (unreadable)
         io::log(io::severity::warning, io::events::issued, {name.exposure, name.user},
-                "the platform's expirationDate is in no known format: notAfter of the certificate counts");
+                "the platform's expirationDate has an unknown format; using the certificate's notAfter");
     if (c.expiration_date && std::chrono::abs(*c.expiration_date - c.not_after) > tolerated)
         io::log(io::severity::warning, io::events::issued, {name.exposure, name.user},
                 "expirationDate " + policy::format_utc(*c.expiration_date) + " and notAfter " +
-                    policy::format_utc(c.not_after) + " differ: the earlier counts");
+                    policy::format_utc(c.not_after) + " differ; using the earlier one");
 }
 
 // The plan predates the decommissioning. errc::stopping: not recorded as a failure.
@@ -128,7 +128,7 @@ io::task<void> executor::perform(policy::action a)
     if (policy::changes_platform(a.kind)) {
         auto room = co_await state_.outside().store.make_room();
         const auto whose = a.name.user.empty() ? a.name.exposure : a.name.text();
-        if (!room) co_return policy::with_context(whose + ": nothing is sent", room.error());
+        if (!room) co_return policy::with_context(whose + ": nothing was sent", room.error());
     }
     const bool creates =
         a.kind == action_kind::onboard || a.kind == action_kind::issue || a.kind == action_kind::submit;
@@ -366,9 +366,9 @@ io::task<void> executor::collect(const policy::action& a)
     if (!detail) co_return detail.error();
     if (detail->certificate.empty())
         co_return policy::failure{.code = policy::errc::bad_answer,
-                                  .context = a.name.text() + ": the platform says " +
+                                  .context = a.name.text() + ": the platform reports " +
                                              detail->user.status_text +
-                                             " but shows no certificate yet; the agent asks again"};
+                                             " but returns no certificate yet; retrying"};
     auto read = crypto::read_chain(detail->certificate);
     if (!read) co_return policy::with_context(a.name.text(), read.error());
     auto chain = crypto::order_chain(std::move(*read), g.fingerprint);
@@ -378,14 +378,13 @@ io::task<void> executor::collect(const policy::action& a)
         co_return co_await disown(
             a, g.remote_id,
             "user " + g.remote_id +
-                ", which the platform named, has another key and is not ours; it is not "
-                "changed");
+                ", returned by the platform, has a different key and is not ours; left unchanged");
     if (const auto why = quarantine_of(verdict); !why.empty()) {
         policy::user_event quarantined = policy::event::quarantined{g.id, why};
         if (auto saved = co_await record(a, std::move(quarantined)); !saved) co_return saved;
         co_return policy::failure{
             .code = policy::errc::unusable_certificate,
-            .context = a.name.text() + ": the certificate of user " + g.remote_id + " is not used: " + why +
+            .context = a.name.text() + ": cannot use the certificate of user " + g.remote_id + ": " + why +
                        "; check that user on the platform, then run: exposure-agent rotate " + a.name.text(),
             .kind = policy::retry::never};
     }

@@ -24,11 +24,10 @@ policy::result<bool> has_key(const platform::user_detail& detail, const policy::
 {
     if (detail.certificate.empty()) {
         if (detail.user.id == g.remote_id || !policy::may_get_certificate(detail.user, g, now)) return true;
-        return policy::failure{
-            .code = policy::errc::unavailable,
-            .context = "user " + detail.user.id +
-                       " carries our marker, but no certificate yet that shows whether it is "
-                       "ours; it is deleted later"};
+        return policy::failure{.code = policy::errc::unavailable,
+                               .context = "user " + detail.user.id +
+                                          " has our marker but no certificate yet to show whether it is "
+                                          "ours; deletion is retried later"};
     }
     auto chain = crypto::read_chain(detail.certificate);
     if (!chain) return chain.error();
@@ -54,7 +53,7 @@ io::task<void> executor::delete_remote(platform::exposure_address address, std::
     if (!left) co_return left.error();
     co_return policy::failure{.code = policy::errc::unavailable,
                               .context = address.name + ": the platform still shows user " + id +
-                                         " after its deletion; it is deleted again later"};
+                                         " after its deletion; deletion is retried later"};
 }
 
 // The users with this generation's marker that this pass observed.
@@ -95,7 +94,8 @@ io::task<std::vector<policy::remote_user>> executor::shown_beside(platform::expo
     if (g.remote_id.empty() && listed->cut_off)
         co_return policy::failure{
             .code = policy::errc::bad_answer,
-            .context = address.name + ": the platform's list seems to be cut off, and says nothing about " +
+            .context = address.name +
+                       ": the platform's list appears truncated; cannot tell whether it contains " +
                        g.sent.common_name};
     if (g.remote_id.empty() || std::ranges::find(users, g.remote_id, &policy::remote_user::id) != users.end())
         co_return users;
@@ -119,7 +119,7 @@ io::task<void> executor::delete_if_ours(const policy::action& a, policy::generat
     if (!ours) co_return policy::with_context(a.name.text(), ours.error());
     if (*ours) co_return co_await delete_remote(address, g.where.instance_id, id);
     io::log(io::severity::warning, io::events::noted, {a.name.exposure, a.name.user, g.id},
-            a.name.text() + ": user " + id + " carries our marker, but another key; it is not changed");
+            a.name.text() + ": user " + id + " has our marker but a different key; left unchanged");
     policy::user_event foreign = policy::event::not_ours{g.id, id};
     co_return co_await record(a, std::move(foreign));
 }
@@ -139,10 +139,11 @@ io::task<void> executor::delete_all_of(const policy::action& a, policy::generati
         const bool known = user.id == g.remote_id;
         const bool ours = policy::carries_marker(user, owner, a.name, g) && (known || user.mark);
         if (known && !ours)
-            co_return policy::failure{.code = policy::errc::refused,
-                                      .context = a.name.text() + ": user " + user.id +
-                                                 " lost our marker and is not deleted; delete it yourself",
-                                      .kind = policy::retry::never};
+            co_return policy::failure{
+                .code = policy::errc::refused,
+                .context = a.name.text() + ": user " + user.id +
+                           " no longer has our marker, so it was not deleted; delete it on the platform",
+                .kind = policy::retry::never};
         if (ours && !is_noted(g, user.id)) ids.insert(user.id);
     }
     for (const auto& id : ids)

@@ -35,11 +35,11 @@ policy::result<deploy::verify_request> verify_request_of(disk::store& store,
 std::string of_pair_in_use(const policy::generation* current,
                            const policy::result<deploy::verify_answer>& in_use)
 {
-    if (!current) return "; nothing is published before it does";
-    if (!in_use || in_use->verdict == verify_verdict::unreachable) return "; the certificate in use stays";
+    if (!current) return "; nothing is published until it does";
+    if (!in_use || in_use->verdict == verify_verdict::unreachable) return "; keeping the certificate in use";
     if (in_use->verdict == verify_verdict::accepted)
-        return "; it accepts the certificate in use, which stays";
-    return "; nor does it accept the certificate in use, which stays (" + in_use->evidence + ")";
+        return "; it still accepts the certificate in use, which is kept";
+    return "; it does not accept the certificate in use either (" + in_use->evidence + "), which is kept";
 }
 
 // The hint for a topic that the broker does not grant: the platform's instance is the topic, so the two names
@@ -62,17 +62,16 @@ policy::failure not_verified(const policy::user_name& name, const std::string& c
 {
     const bool unreachable = answer.verdict == verify_verdict::unreachable;
     std::string sentence = name.text() + ": the broker " +
-                           (unreachable ? "did not say whether it accepts the new certificate ("
+                           (unreachable ? "did not confirm that it accepts the new certificate ("
                                         : "does not accept the new certificate (") +
                            answer.evidence + ")" + in_use;
     if (unreachable)
-        sentence += ". The agent asks again; to check the way to the broker, run: exposure-agent doctor";
+        sentence += ". Retrying. To check the connection to the broker, run: exposure-agent doctor";
     else if (interactive)
-        sentence += "; the platform may still be granting access, so the agent asks again" + topic;
+        sentence += "; retrying, as the platform may still be granting access" + topic;
     else
-        sentence +=
-            topic + "; ask the platform's operator why " + common_name +
-            " has no access. The agent asks again every hour; to ask now, run: exposure-agent reconcile";
+        sentence += topic + "; ask the platform's operator why " + common_name +
+                    " has no access. Retries every hour. To retry now, run: exposure-agent reconcile";
     return {.code = unreachable ? policy::errc::probe_unreachable : policy::errc::probe_refused,
             .context = sentence,
             .kind = unreachable || interactive ? policy::retry::later : policy::retry::after_change};
@@ -246,7 +245,8 @@ std::optional<hook_job> job_of(state& s, const state::hold& held, policy::action
 policy::failure superseded(const policy::user_name& name)
 {
     return {.code = policy::errc::stopping,
-            .context = name.text() + ": another certificate came into use while hooks ran for the one before",
+            .context = name.text() +
+                       ": another certificate was put in use while the previous one's hooks were running",
             .kind = policy::retry::later};
 }
 

@@ -153,7 +153,7 @@ io::awaitable<std::optional<policy::failure>> exposure_pass::observe_exposure(co
     for (const auto& id : seen.inconsistent)
         io::log(io::severity::warning, io::events::request_failed, {exposure_},
                 "exposure " + exposure_ + ": the platform lists user " + id +
-                    " but answers 404 to its single read; nothing is changed");
+                    " but answers 404 when it is read; nothing was changed");
     state_.observed().exposures[exposure_] = std::move(seen);
     if (failed) {
         const std::string what = of_observation;
@@ -230,7 +230,7 @@ io::awaitable<void> exposure_pass::forget_failure()
         io::log(io::severity::error, saved.error().context);
     else if (was_said)
         io::log(io::severity::info, io::events::recovered, {exposure_},
-                "exposure " + exposure_ + " answers again");
+                "exposure " + exposure_ + ": reachable again");
 }
 
 std::vector<policy::action> exposure_pass::mine(std::vector<policy::action> actions,

@@ -199,7 +199,7 @@ policy::result<void> check_names(const state& s, const std::set<policy::user_nam
         if (!s.wanted(name) && !s.stored().users.contains(name))
             return policy::failure{
                 .code = policy::errc::usage,
-                .context = name.text() + " is not a user of the configuration" + did_you_mean(s, name),
+                .context = name.text() + " is not in the configuration" + did_you_mean(s, name),
                 .kind = policy::retry::never};
     return {};
 }

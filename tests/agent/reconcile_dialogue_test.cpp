@@ -419,17 +419,17 @@ BOOST_AUTO_TEST_CASE(a_refusal_is_told_from_a_broker_that_is_away_by_the_pair_in
     };
     const row rows[] = {
         {refused_tls, accepted, 60s,
-         "; it accepts the certificate in use, which stays; the platform may still be"},
+         "; it still accepts the certificate in use, which is kept; retrying, as the platform may still be"},
         {refused_tls, accepted, 1h, "; ask the platform's operator why logs-orion-123-siem-"},
         {group_not_granted, refused_tls, 60s,
-         "; nor does it accept the certificate in use, which stays (said"},
+         "; it does not accept the certificate in use either (said the broker), which is kept; retrying"},
         {group_not_granted, unreachable, 60s,
-         "(said the broker); the certificate in use stays; the platform may"},
+         "(said the broker); keeping the certificate in use; retrying, as the platform may"},
         {unreachable, unreachable, 60s,
-         "did not say whether it accepts the new certificate (said the broker); "
-         "the certificate in use stays. The agent asks again"},
+         "did not confirm that it accepts the new certificate (said the broker); "
+         "keeping the certificate in use. Retrying. To check the connection"},
         {unreachable, accepted, 60s,
-         "; it accepts the certificate in use, which stays. The agent asks again"},
+         "; it still accepts the certificate in use, which is kept. Retrying. To check the connection"},
     };
     for (const auto& r : rows) {
         const auto said = sentence_of(r.fresh, r.in_use, r.timeout);

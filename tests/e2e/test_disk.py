@@ -105,7 +105,7 @@ class DiskTest(harness.PlatformCase):
         filler = fill(self.host.state_dir)
         self.platform.expire_tokens()
         self.refused("rotate", NAME, saying=["No space left on device", "free some space"])
-        self.refused("reconcile", saying=["nothing is sent", "No space left on device", "free some space"])
+        self.refused("reconcile", saying=["nothing was sent", "No space left on device", "free some space"])
         self.status_says("cannot write to", "No space left on device", "free some space")
         self.in_use()
         filler.unlink()
@@ -161,7 +161,7 @@ class DiskTest(harness.PlatformCase):
             self.platform.clear_requests()
             self.host.settings["exposures"][0]["users"][0]["contact"] = "other@example.com"
             self.host.write_config()
-            harness.wait_until(lambda: "nothing is sent" in self.host.log())
+            harness.wait_until(lambda: "nothing was sent" in self.host.log())
             self.status_says("No space left on device", "free some space")
             self.assertEqual(self.changes(), [])
             self.in_use()

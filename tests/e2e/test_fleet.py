@@ -159,7 +159,7 @@ class QuietPassTest(FleetCase):
         self.platform.fault(operation="get_user", status=404, times=0)
         self.addCleanup(self.platform.clear_faults)
         done = agent.run("reconcile", expect=0)
-        self.assertIn("but answers 404 to its single read; nothing is changed", done.stderr)
+        self.assertIn("but answers 404 when it is read; nothing was changed", done.stderr)
         self.assertEqual(self.platform.requests("create_user"), [])
         self.assertEqual(agent.status("logs/siem")["generation"], before["generation"])
 

@@ -540,20 +540,20 @@ BOOST_AUTO_TEST_CASE(a_new_certificate)
         {"a certificate that does not fit: a person looks first",
          [](policy_world& w) {
              w.in_use().missing_since = w.now;
-             w.on_its_way(stage::ready).quarantine = "its public key is not ours";
+             w.on_its_way(stage::ready).quarantine = "its public key does not match our private key";
          },
          "", "quarantined"},
         {"... and said rotate",
          [](policy_world& w) {
              w.in_use();
-             w.on_its_way(stage::ready).quarantine = "its public key is not ours";
+             w.on_its_way(stage::ready).quarantine = "its public key does not match our private key";
              w.have().rotate_asked_at = w.now;
          },
          "issue web", "rotation_asked"},
         {"... or the one in use nears its end",
          [](policy_world& w) {
              w.in_use();
-             w.on_its_way(stage::ready).quarantine = "its public key is not ours";
+             w.on_its_way(stage::ready).quarantine = "its public key does not match our private key";
              w.now += 72 * 24h;
          },
          "issue web", "rotation_due"},
@@ -801,7 +801,7 @@ BOOST_AUTO_TEST_CASE(the_order_of_the_rules)
          "abandon web b", "outdated"},
         {"quarantine before a spent budget",
          [](policy_world& w) {
-             w.on_its_way(stage::ready).quarantine = "its public key is not ours";
+             w.on_its_way(stage::ready).quarantine = "its public key does not match our private key";
              w.have().creations = {w.now, w.now, w.now};
          },
          "", "quarantined"},

@@ -214,10 +214,13 @@ BOOST_AUTO_TEST_CASE(what_was_never_in_use_goes_at_once)
          },
          "retire web b"},
         {"a certificate that does not fit is kept for a person to look at",
-         [](policy_world& w) { w.on_its_way(stage::ready).quarantine = "its public key is not ours"; }, ""},
+         [](policy_world& w) {
+             w.on_its_way(stage::ready).quarantine = "its public key does not match our private key";
+         },
+         ""},
         {"... until there is a newer one",
          [](policy_world& w) {
-             w.on_its_way(stage::ready).quarantine = "its public key is not ours";
+             w.on_its_way(stage::ready).quarantine = "its public key does not match our private key";
              w.on_its_way(stage::accepted, "web", 'c');
          },
          "retire web b"},

@@ -192,8 +192,8 @@ agent::outcome agent::collect(const action& a)
     if (certificate.key != g.fingerprint && is_another_user(a.name, g, detail->user))
         return disown(a, g.remote_id);
     std::string why;
-    if (certificate.key != g.fingerprint) why = "its public key is not ours";
-    if (certificate.facts.not_after <= now()) why = "it has expired already";
+    if (certificate.key != g.fingerprint) why = "its public key does not match our private key";
+    if (certificate.facts.not_after <= now()) why = "it has already expired";
     if (!why.empty()) {
         if (auto saved = record(a.name, {policy::event::quarantined{g.id, why}}); !saved) return saved;
         return failure{.code = errc::unusable_certificate, .context = why, .kind = retry::never};
