@@ -116,7 +116,7 @@ io::awaitable<bool> pause(ending& e, std::chrono::seconds time)
 
 void leave_behind()
 {
-    io::log(io::severity::error, "stopped with work that does not end; the next start goes on with it");
+    io::log(io::severity::error, "stopped with unfinished work; the next start resumes it");
     std::_Exit(policy::exit_code::failed);
 }
 

@@ -77,7 +77,7 @@ config::outcome read_configuration(const std::string& path, const config::enviro
     if (::fstat(file.get(), &info) != 0)
         return one_error(path, "the file cannot be examined: " + reason(errno), from);
     if (!S_ISREG(info.st_mode))
-        return one_error(path, "this is not a regular file; name the configuration file itself", from);
+        return one_error(path, "not a regular file; specify the configuration file itself", from);
 
     const auto text = io::read_bounded(file.get(), policy::limits::configuration_bytes);
     if (!text) return one_error(path, "the file cannot be read: " + reason(errno), from);
@@ -90,9 +90,8 @@ config::outcome read_configuration(const std::string& path, const config::enviro
     auto result = config::parse(*text, path, from);
     result.file_owner = info.st_uid;
     if (info.st_mode & (S_IWGRP | S_IWOTH)) {
-        result.errors.insert(
-            result.errors.begin(),
-            {.file = path, .text = "its group or others may write this file; run: chmod go-w " + path});
+        result.errors.insert(result.errors.begin(),
+                             {.file = path, .text = "writable by group or others; run: chmod go-w " + path});
         result.state.reset();
     }
     return result;
@@ -156,9 +155,10 @@ file_watch::file_watch(boost::asio::any_io_executor executor, std::filesystem::p
     if (const int fd = ::inotify_init1(IN_NONBLOCK | IN_CLOEXEC); fd >= 0) {
         events_.assign(fd);
     } else {
-        io::log(io::severity::warning,
-                std::string("edits of the configuration are noticed within a minute only: ") +
-                    std::strerror(errno) + "; see inotify(7), limits");
+        io::log(
+            io::severity::warning,
+            std::string("cannot watch the configuration, so edits may take up to a minute to be noticed: ") +
+                std::strerror(errno) + "; see inotify(7), limits");
     }
     watch_places();
 }
@@ -263,7 +263,7 @@ edit edit_of(const policy::desired_state& in_force, config::outcome read)
     if (!read.state || *read.state == in_force) return result;
     if (const auto what = bound_to_start(in_force, *read.state); !what.empty())
         result.restart =
-            what + " changed, which needs a restart; until then the configuration before stays in force";
+            what + " changed, which needs a restart; until then the previous configuration stays in force";
     else
         result.desired = std::make_shared<const policy::desired_state>(std::move(*read.state));
     return result;

@@ -121,7 +121,7 @@ io::awaitable<web_answer> give_token(std::shared_ptr<const control_points> point
 io::awaitable<web_answer> answer_control(std::shared_ptr<const control_points> points, web_request request)
 {
     if (!request.target.starts_with(prefix)) co_return co_await points->show(std::move(request));
-    if (request.method != "POST") co_return refusal(405, "only POST is answered here");
+    if (request.method != "POST") co_return refusal(405, "only POST is allowed");
     const std::string word = request.target.substr(prefix.size());
     if (word == token_request::word) {
         auto asked = read_request<token_request>(std::move(request.body));
@@ -175,8 +175,8 @@ policy::failure cannot_ask(const disk::paths& where, const std::string& target, 
 {
     if (error == boost::system::errc::permission_denied)
         return {.code = policy::errc::busy,
-                .context = "the running daemon's socket " + where.control_socket().native() +
-                           " is not for this user: run as root or as the user that the daemon runs as",
+                .context = "permission denied on the daemon's socket " + where.control_socket().native() +
+                           "; run as root or as the daemon's user",
                 .kind = policy::retry::never};
     return {.code = policy::errc::unavailable,
             .context = "the running daemon did not answer (" +
@@ -219,9 +219,10 @@ io::task<std::optional<std::string>> post(disk::paths where, std::string target,
 
 policy::failure unreadable()
 {
-    return {
-        .code = policy::errc::bad_answer,
-        .context = "the running daemon's answer cannot be read: it may be of another version, restart it"};
+    return {.code = policy::errc::bad_answer,
+            .context =
+                "cannot parse the running daemon's answer; it may be a different version. Run: systemctl "
+                "restart exposure-agent"};
 }
 
 template <class Answer>
@@ -278,8 +279,9 @@ io::task<crypto::secret> daemon_tokens::ask(std::optional<crypto::secret> refuse
         co_await post(paths_, std::string(prefix) + request.word, std::move(body), token_patience);
     if (!response) co_return response.error();
     if (!*response)
-        co_return policy::failure{.code = policy::errc::busy,
-                                  .context = "the daemon that had the access token has ended; try again"};
+        co_return policy::failure{
+            .code = policy::errc::busy,
+            .context = "the daemon that provides the access token has stopped; try again"};
     const auto value = parse_object(std::move(**response));
     if (!value) co_return unreadable();
     auto given = read_answer<token_answer>(*value);

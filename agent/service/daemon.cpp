@@ -226,7 +226,7 @@ void daemon::open_control()
         .show = [this](web_request request) { return pages_.show(std::move(request)); }};
     control_ = std::make_unique<web_server>(group_, "control socket", control_handler(std::move(points)));
     if (auto open = control_->listen_unix(app_.paths().control_socket(), 0600, true); !open)
-        io::log(io::severity::error, open.error().context + "; no command can hand its work to this daemon");
+        io::log(io::severity::error, open.error().context + "; commands cannot reach this daemon");
 }
 
 // Runs once or twice a minute, on the event loop that does the work.
@@ -289,9 +289,10 @@ private:
 io::awaitable<verb_answer> daemon::perform(verb_request request, std::function<bool()> is_gone)
 {
     if (verbs_ >= verbs_at_once)
-        co_return answer_of(policy::failure{.code = policy::errc::busy,
-                                            .context = "the daemon works on " + std::to_string(verbs_) +
-                                                       " commands already; try again later"});
+        co_return answer_of(policy::failure{
+            .code = policy::errc::busy,
+            .context =
+                "the daemon is already running " + std::to_string(verbs_) + " commands; try again later"});
     const counted_verb here(verbs_);
     if (auto followed = co_await follow_edits(); !followed) co_return answer_of(followed.error());
     const auto exposures = exposures_of(app_.state(), request);
@@ -411,11 +412,11 @@ io::awaitable<void> daemon::reload()
         for (const auto& diagnostic : edited.diagnostics)
             io::log(io::severity::error, io::events::configuration_rejected, {}, diagnostic);
         io::log(io::severity::error, io::events::configuration_rejected, {},
-                "the edited configuration is wrong; the one before stays in force");
+                "the edited configuration is invalid; the previous one stays in force");
     }
     if (!diagnostics_.empty() && edited.diagnostics.empty() && !edited.desired && edited.restart.empty())
         io::log(io::severity::info, io::events::configuration_loaded, {},
-                "the configuration is right again, and the one in force");
+                "the configuration file is valid again and matches the configuration in force");
     diagnostics_ = edited.diagnostics;
     if (!edited.restart.empty() && edited.restart != refused_edit_)
         io::log(io::severity::error, io::events::configuration_rejected, {}, edited.restart);

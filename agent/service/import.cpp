@@ -44,8 +44,7 @@ policy::result<pair> read_pair(const policy::user_name& name, const verb::import
     if (!read) return policy::with_context(name.text(), read.error());
     auto chain = crypto::order_chain(std::move(*read), key->fingerprint());
     if (!chain)
-        return refuse(name,
-                      "the certificate is not for this private key; give the pair that belongs together");
+        return refuse(name, "the certificate does not match this private key; specify a matching pair");
     switch (crypto::judge(chain->leaf, key->fingerprint(), now)) {
         case crypto::verdict::expired:
             return refuse(name,
@@ -59,7 +58,7 @@ policy::result<pair> read_pair(const policy::user_name& name, const verb::import
         case crypto::verdict::wrong_usage:
             return refuse(name, "the certificate is not a client certificate (extended key usage)");
         case crypto::verdict::wrong_key:
-            return refuse(name, "the certificate is not for this private key");
+            return refuse(name, "the certificate does not match this private key");
         case crypto::verdict::usable:
             break;
     }
@@ -134,14 +133,14 @@ io::task<policy::remote_user> find_user(application& app, policy::user_name name
     if (found->size() == 1) co_return found->front();
     if (found->empty())
         co_return refuse(name,
-                         "no user of the platform has this certificate" +
+                         "no user on the platform has this certificate" +
                              std::string(others.size() > most_reads
-                                             ? " and its name; name the user with --remote-id ID"
+                                             ? " and its name; specify the user with --remote-id ID"
                                              : "; was it deleted, or does it belong to another exposure?"));
     std::string ids;
     for (const auto& user : *found)
         ids += (ids.empty() ? "" : ", ") + user.id;
-    co_return refuse(name, policy::count(found->size(), "user") + " of the platform have this certificate (" +
+    co_return refuse(name, policy::count(found->size(), "user") + " on the platform have this certificate (" +
                                ids + "); choose one with --remote-id ID");
 }
 
@@ -151,13 +150,13 @@ policy::result<void> may_be_imported(const policy::user_name& name, const policy
     if (user.mark && user.mark->owner != stored.owner)
         return refuse(name, "user " + user.id + " belongs to exposure-agent of owner " + user.mark->owner);
     if (user.mark && user.mark->name != name)
-        return refuse(name, "user " + user.id + " belongs to " + user.mark->name.text() + " of this host");
+        return refuse(name, "user " + user.id + " belongs to " + user.mark->name.text() + " on this host");
     if (user.status != policy::remote_status::ready)
         return refuse(name, "user " + user.id + " is " + user.status_text + ", not READY");
     for (const auto& [other, record] : stored.users)
         for (const auto& g : record.generations)
             if (g.remote_id == user.id && !g.missing_since)
-                return refuse(name, "user " + user.id + " is managed as " + other.text() + " already");
+                return refuse(name, "user " + user.id + " is already managed as " + other.text());
     return {};
 }
 
@@ -219,7 +218,7 @@ std::vector<std::string> report(const policy::user_name& name, const policy::des
     add_difference(said, name, "key type", policy::word_of(g.sent.key), policy::word_of(want.key));
     if (g.kept)
         said.push_back(name.text() + ": user " + g.remote_id +
-                       " is not deleted after its rotation; --retire would do that");
+                       " will not be deleted after its rotation; to delete it, use --retire");
     return said;
 }
 
@@ -248,16 +247,15 @@ io::task<std::vector<std::string>> import_pair(application& app, const reconcile
     if (!configured)
         co_return policy::failure{
             .code = policy::errc::usage,
-            .context = name.text() +
-                       " is not a user of the configuration; add it there first, with the "
-                       "consumer group that it has",
+            .context =
+                name.text() + " is not in the configuration; add it first, with its current consumer group",
             .kind = policy::retry::never};
     const auto want = *configured;
     const auto exposure = *state.exposure(name.exposure);
     if (const auto known = state.stored().users.find(name);
         known != state.stored().users.end() && !known->second.current.empty())
         co_return refuse(
-            name, "it has a certificate already; for a new one, run: exposure-agent rotate " + name.text());
+            name, "it already has a certificate; for a new one, run: exposure-agent rotate " + name.text());
     auto read = co_await io::offload(app.pool(), [&] { return read_pair(name, asked, app.clock().now()); });
     if (!read) co_return read.error();
 

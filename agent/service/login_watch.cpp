@@ -64,7 +64,7 @@ io::task<void> publish_token(application& app, bool always)
     if (wrong.empty()) co_return policy::result<void>();
     policy::failure failed{.code = policy::errc::hook_failed,
                            .context = "identity.publish: " + name + " failed (" + wrong +
-                                      "); the access token is not published, and this is retried"};
+                                      "); the access token was not published; retrying"};
     io::log(io::severity::warning, failed.context);
     co_return failed;
 }

@@ -113,7 +113,7 @@ void add_users(page& out, const status_view& view, policy::instant now)
               [](const auto& s) { return seconds_of(s.rotate_at); });
     each_user(out, view, "certificate_ready", "Whether a certificate that has not expired is in use.",
               [now](const auto& s) { return std::string(is_ready(s, now) ? "1" : "0"); });
-    each_user(out, view, "deploy_pending", "Whether hooks have not passed yet.", [](const auto& s) {
+    each_user(out, view, "deploy_pending", "Whether hooks have not succeeded yet.", [](const auto& s) {
         const bool pending =
             s.deploy == policy::deploy_state::pending || s.deploy == policy::deploy_state::failed;
         return std::string(pending ? "1" : "0");
@@ -126,11 +126,11 @@ void add_users(page& out, const status_view& view, policy::instant now)
 void add_credentials(page& out, const status_view& view)
 {
     out.family("credential_failing", "gauge",
-               "Whether the last fetch of a kept credential, or a hook, failed.");
+               "Whether the last fetch of a configured credential, or a hook, failed.");
     for (const auto& c : view.credentials)
         out.sample({{"credential", c.name}}, c.last_error.empty() ? "0" : "1");
     out.family("credential_updated_timestamp_seconds", "gauge",
-               "When the file of a kept credential was written last; 0 while there is none.");
+               "When the file of a configured credential was last written; 0 while there is none.");
     for (const auto& c : view.credentials)
         out.sample({{"credential", c.name}}, seconds_of(c.updated_at));
 }
@@ -144,10 +144,10 @@ void add_login(page& out, const status_view& view)
                "When the access token expires; 0 when that is not known.");
     out.sample({}, seconds_of(view.login.access_token_expires_at));
     out.family("login_failing_since_timestamp_seconds", "gauge",
-               "Since when refreshing the access token fails; 0 while it does not.");
+               "When refreshing the access token started to fail; 0 if it is not failing.");
     out.sample({}, seconds_of(view.login.failing_since));
     out.family("token_published_timestamp_seconds", "gauge",
-               "When identity.publish took the access token last; 0 if it never did.");
+               "When identity.publish last succeeded; 0 if never.");
     out.sample({}, seconds_of(view.login.published_at));
     out.family("token_publish_failures_total", "counter", "Failed runs of identity.publish.");
     out.sample({}, std::to_string(view.login.publish_failures));
@@ -259,7 +259,7 @@ std::string metrics_text(const status_view& view, const counters& counted, const
         sample("failure", counts.failure);
     }
     out.family("platform_requests_total", "counter",
-               "Requests to the platform, by operation and HTTP status or the name of what went wrong.");
+               "Requests to the platform, by operation and HTTP status or the error name.");
     for (const auto& [key, count] : counted.requests_)
         out.sample({{"operation", key.first}, {"status", key.second}}, std::to_string(count));
     out.family("reconcile_duration_seconds", "histogram", "How long a pass over an exposure takes.");

@@ -151,7 +151,8 @@ io::awaitable<void> notifier::keep(policy::notify_memory memory)
     disk::change change;
     change.notified = memory_;
     if (auto kept = co_await app_.store().commit(std::move(change)); !kept)
-        io::log(io::severity::warning, "what was notified could not be saved: " + kept.error().context);
+        io::log(io::severity::warning,
+                "cannot record which notifications were sent: " + kept.error().context);
 }
 
 }  // namespace service

@@ -96,7 +96,7 @@ const operations::caller_gone has_begun;  // empty: continues even if the caller
 policy::failure not_begun()
 {
     return {.code = policy::errc::stopping,
-            .context = "not begun: the command that asked for it has ended",
+            .context = "not started: the command that requested it has exited",
             .kind = policy::retry::never};
 }
 
@@ -200,7 +200,7 @@ io::awaitable<verb_answer> operations::run(verb::rotate asked, caller_gone gone)
         if (!app_.state().wanted(name))
             co_return answer_of(policy::failure{
                 .code = policy::errc::usage,
-                .context = name.text() + " is being removed: the configuration does not name it any more"});
+                .context = name.text() + " is being removed: it is no longer in the configuration"});
     // Rotations of one user run one after another, even while one waits: each issues its own certificate.
     std::vector<io::async_lock::holder> turns;
     for (const auto& name : only) {
@@ -250,12 +250,13 @@ io::task<void> operations::roll_back(const reconcile::state::hold& held, policy:
                                                       g.where.instance_id, g.remote_id);
     if (!detail && detail.error().code != policy::errc::not_found) co_return detail.error();
     if (!detail)
-        co_return policy::failure{.code = policy::errc::refused,
-                                  .context = name.text() + ": user " + g.remote_id +
-                                             " of the previous certificate is deleted on the platform; run: "
-                                             "exposure-agent rotate " +
-                                             name.text(),
-                                  .kind = policy::retry::never};
+        co_return policy::failure{
+            .code = policy::errc::refused,
+            .context =
+                name.text() + ": user " + g.remote_id +
+                " of the previous certificate was deleted on the platform; run: exposure-agent rotate " +
+                name.text(),
+            .kind = policy::retry::never};
     reconcile::executor executor(state, held, std::move(from));
     co_return co_await executor.perform(*back);
 }
@@ -360,11 +361,10 @@ io::awaitable<verb_answer> operations::run(verb::login asked, caller_gone gone)
 {
     auto* oauth = app_.oauth();
     if (!oauth)
-        co_return answer_of(
-            policy::failure{.code = policy::errc::usage,
-                            .context = "identity.access_token names an external source: it keeps the token "
-                                       "fresh, there is nothing to log in to",
-                            .kind = policy::retry::never});
+        co_return answer_of(policy::failure{.code = policy::errc::usage,
+                                            .context = "identity.access_token names an external source, "
+                                                       "which refreshes the token itself; no login is needed",
+                                            .kind = policy::retry::never});
     if (asked.verifier) {
         auto begun = co_await oauth->begin_login(std::move(*asked.verifier), asked.state);
         if (!begun) co_return answer_of(begun.error());
@@ -377,13 +377,12 @@ io::awaitable<verb_answer> operations::run(verb::login asked, caller_gone gone)
         if (*seeded == platform::oauth_tokens::seed::known) {
             const auto standing = co_await oauth->status();
             if (standing && standing->state == platform::login_state::required)
-                co_return answer_of(policy::failure{
-                    .code = policy::errc::login_required,
-                    .context =
-                        "this refresh token was sent before, and works only once. Use a new one, or run: "
-                        "exposure-agent login",
-                    .kind = policy::retry::never});
-            co_return done("this refresh token was imported before; nothing changed");
+                co_return answer_of(
+                    policy::failure{.code = policy::errc::login_required,
+                                    .context = "this refresh token has already been used and works only "
+                                               "once. Use a new one, or run: exposure-agent login",
+                                    .kind = policy::retry::never});
+            co_return done("this refresh token has already been imported; nothing changed");
         }
     } else {
         auto exchanged =
@@ -399,9 +398,9 @@ io::awaitable<verb_answer> operations::run(verb::login asked, caller_gone gone)
 io::awaitable<verb_answer> operations::run(verb::logout, caller_gone gone)
 {
     auto* oauth = app_.oauth();
-    if (!oauth) co_return done("the access token comes from an external source: there is nothing to forget");
+    if (!oauth) co_return done("the access token comes from an external source; nothing to log out of");
     if (auto over = co_await oauth->logout(begins(std::move(gone))); !over) co_return answer_of(over.error());
-    co_return done("logged out: the tokens are forgotten on this host");
+    co_return done("logged out: the tokens were deleted from this host");
 }
 
 io::awaitable<verb_answer> operations::run(verb::import asked, caller_gone gone)
@@ -433,7 +432,7 @@ io::awaitable<verb_answer> operations::run(verb::decommission asked, caller_gone
     leaving.finished_at.reset();
     if (auto noted = co_await state.leave(leaving); !noted) co_return answer_of(noted.error());
     io::log(io::severity::warning, io::events::decommissioned, {},
-            "this host is being decommissioned: nothing is created or rotated any more");
+            "this host is being decommissioned: nothing will be created or rotated");
     verb::reconcile all{asked};
     all.names.clear();
     auto answer = co_await converge(std::move(all), has_begun);
@@ -442,9 +441,9 @@ io::awaitable<verb_answer> operations::run(verb::decommission asked, caller_gone
         answer.messages = {
             "Decommissioned: no user of this host is left, and its keys and tokens are deleted."};
     else if (answer.exit == policy::exit_code::done)
-        answer.messages = {
-            policy::count(left, "user") +
-            " will be deleted after retire_after; the service, or the next `reconcile`, goes on with it"};
+        answer.messages = {policy::count(left, "user") +
+                           " will be deleted after retire_after; the service, or the next exposure-agent "
+                           "reconcile, continues"};
     co_return answer;
 }
 
@@ -454,10 +453,10 @@ io::awaitable<verb_answer> operations::undo_decommission()
     if (!state.stored().leaving) co_return done("this host is not being decommissioned; nothing to undo");
     const bool finished = state.stored().leaving->finished_at.has_value();
     if (auto noted = co_await state.leave(std::nullopt); !noted) co_return answer_of(noted.error());
-    io::log(io::severity::info, io::events::decommissioned, {}, "this host is not decommissioned any more");
+    io::log(io::severity::info, io::events::decommissioned, {}, "decommissioning of this host was undone");
     co_return done(finished
                        ? "This host was decommissioned completely. To use it again, run: exposure-agent login"
-                       : "This host stays: the next pass works on its users again.");
+                       : "Decommissioning cancelled. The next pass manages this host's users again.");
 }
 
 // Deletes the tokens last: until then they may be needed to delete users.

@@ -118,7 +118,7 @@ std::string attention(const std::vector<notice>& all)
     const auto later = list_of(all, false);
     return "<h2>Needs attention</h2>\n" +
            (pressing.empty() ? element("p", "good", "Nothing needs attention.") + "\n" : pressing) +
-           (later.empty() ? "" : "<h2>Under way</h2>\n" + later);
+           (later.empty() ? "" : "<h2>In progress</h2>\n" + later);
 }
 
 std::string users_table(const std::vector<policy::user_status>& users, policy::instant now)
@@ -245,15 +245,16 @@ io::awaitable<web_answer> pages::front_page() const
 io::awaitable<web_answer> pages::show(web_request request) const
 {
     const auto target = request.target.substr(0, request.target.find('?'));
-    if (request.method != "GET") co_return words(405, "only GET is answered here\n");
+    if (request.method != "GET") co_return words(405, "only GET is allowed\n");
     if (target == "/metrics") co_return web_answer{.type = metrics_type, .body = metrics()};
     if (target == "/") co_return co_await front_page();
     if (target == "/status.json")
         co_return web_answer{.body = boost::json::serialize(to_json(view())) + "\n"};
     if (target == "/healthz")
-        co_return tasks_.stuck() ? words(503, "a pass is past all its limits\n") : words(200, "ok\n");
+        co_return tasks_.stuck() ? words(503, "a pass has exceeded its time limits\n") : words(200, "ok\n");
     if (target == "/readyz")
-        co_return tasks_.observed() ? words(200, "ok\n") : words(503, "the first pass is under way\n");
+        co_return tasks_.observed() ? words(200, "ok\n")
+                                    : words(503, "the first pass has not finished yet\n");
     co_return words(404, "not found; try /, /status.json, /metrics, /healthz or /readyz\n");
 }
 

@@ -168,7 +168,7 @@ public:
         if (view_.notify && view_.notify->failure)
             say("notification not sent: " + view_.notify->failure->sentence +
                     next_retry(view_.notify->failure->next_attempt, now_) +
-                    ". Try it: exposure-agent notify --test",
+                    ". To test it, run: exposure-agent notify --test",
                 "exposure-agent notify --test");
         return std::move(told_);
     }
@@ -357,8 +357,8 @@ std::string status_line(const status_view& view, policy::instant now)
     if (next) text += ", next rotation " + next->name.text() + " " + rough(*next->rotate_at - now);
     const auto trouble = std::ranges::find_if(view.users, &policy::user_status::attention);
     if (view.login.state == platform::login_state::required)
-        text +=
-            "; " + (view.login.sentence.empty() ? "log in first: exposure-agent login" : view.login.sentence);
+        text += "; " + (view.login.sentence.empty() ? "not logged in; run: exposure-agent login"
+                                                    : view.login.sentence);
     else if (trouble != view.users.end())
         text += "; " + policy::about(trouble->name, trouble->sentence);
     return text;

@@ -59,8 +59,9 @@ policy::result<void> make_room(const std::filesystem::path& path)
     struct stat status {};
     if (::lstat(path.c_str(), &status) != 0) return {};
     if (!S_ISSOCK(status.st_mode))
-        return policy::failure{.code = policy::errc::foreign_file,
-                               .context = path.native() + " exists and is not a socket: move it away"};
+        return policy::failure{
+            .code = policy::errc::foreign_file,
+            .context = path.native() + " exists and is not a socket; move it out of the way or delete it"};
     if (::unlink(path.c_str()) != 0) return cannot_listen(path.native(), std::strerror(errno));
     return {};
 }
@@ -73,7 +74,7 @@ policy::result<disk::descriptor> own_socket(const socket_path& reachable, const 
     if (!file || ::fstat(file.get(), &status) != 0) return cannot_listen(path.native(), std::strerror(errno));
     if (!S_ISSOCK(status.st_mode) || status.st_uid != ::geteuid() || status.st_nlink != 1)
         return policy::failure{.code = policy::errc::foreign_file,
-                               .context = path.native() + " was replaced while it was being made"};
+                               .context = path.native() + " was replaced while it was being created"};
     return file;
 }
 

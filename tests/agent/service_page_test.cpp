@@ -56,8 +56,8 @@ BOOST_AUTO_TEST_CASE(what_a_person_is_told)
     BOOST_TEST(!later.front().attention);
 
     const auto quiet = service::status_page(view_of(w), nullptr, "1.0", w.now).body;
-    BOOST_TEST(quiet.find("Nothing needs attention.") < quiet.find("<h2>Under way</h2>"));
-    BOOST_TEST(quiet.find("<h2>Under way</h2>") < quiet.find("will be deleted in 22 h"));
+    BOOST_TEST(quiet.find("Nothing needs attention.") < quiet.find("<h2>In progress</h2>"));
+    BOOST_TEST(quiet.find("<h2>In progress</h2>") < quiet.find("will be deleted in 22 h"));
 
     w.known().failure = w.fails("web");
     w.known().failure->sentence = "it is down";

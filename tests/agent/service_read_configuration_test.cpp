@@ -70,7 +70,8 @@ BOOST_AUTO_TEST_CASE(a_file_that_others_may_write_is_refused)
 {
     const scratch in;
     for (const mode_t mode : {0664, 0646, 0666})
-        BOOST_TEST((in.only_error(in.file(right, mode)).find("may write this file") != std::string::npos));
+        BOOST_TEST(
+            (in.only_error(in.file(right, mode)).find("writable by group or others") != std::string::npos));
 }
 
 BOOST_AUTO_TEST_CASE(what_is_no_file_is_refused)

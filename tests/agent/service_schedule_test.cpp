@@ -199,7 +199,7 @@ BOOST_AUTO_TEST_CASE(the_status_line_says_what_is_wrong)
     stored.users.erase({"logs", "two"});
     BOOST_TEST(service::status_line(view_of(desired, stored), now).starts_with("1 of 2 certificates ok"));
     BOOST_TEST(service::status_line(view_of(desired, stored, platform::login_state::required), now)
-                   .ends_with("log in first: exposure-agent login"));
+                   .ends_with("not logged in; run: exposure-agent login"));
     auto refused = view_of(desired, stored, platform::login_state::required);
     refused.login.sentence = "invalid_client: check identity.client_secret";
     BOOST_TEST(

@@ -99,7 +99,7 @@ class EditTest(DaemonCase):
         os.rename(self.web.config_file, self.web.directory / "agent.yaml~")
         self.web.write_config()
         self.converged(self.web, "two")
-        self.assertNotIn("configuration is wrong", self.web.log())
+        self.assertNotIn("configuration is invalid", self.web.log())
 
     def test_link_swap(self):
         """As when a ConfigMap volume is updated: agent.yaml -> ..data/agent.yaml, ..data -> ..1, later ..2."""
@@ -135,19 +135,19 @@ class EditTest(DaemonCase):
         self.converged(self.web, "one")
         good = self.web.config_file.read_text()
         self.web.config_file.write_text(good.replace('"users"', '"usres"'))
-        self.says(self.web, "the edited configuration is wrong; the one before stays in force")
+        self.says(self.web, "the edited configuration is invalid; the previous one stays in force")
         self.assertRegex(self.web.log(), rf"{self.web.config_file}:\d+:\d+: .*usres")
         self.web.config_file.write_text(good)
-        self.says(self.web, "the configuration is right again, and the one in force")
+        self.says(self.web, "the configuration file is valid again and matches the configuration in force")
         self.web.config_file.write_text(good.replace('"users"', '"usres"'))
-        self.says(self.web, "the edited configuration is wrong; the one before stays in force", 2)
+        self.says(self.web, "the edited configuration is invalid; the previous one stays in force", 2)
         self.assertEqual(len(self.platform.users()), 1)
         self.assertEqual(self.ask(self.web, "GET", "/healthz").status, 200)
 
         self.add_user(self.web, "two")
         self.web.write_config()
         self.converged(self.web, "two")
-        self.assertEqual(self.web.log().count("configuration is wrong"), 2)
+        self.assertEqual(self.web.log().count("configuration is invalid"), 2)
 
     def test_what_needs_a_restart(self):
         self.start(self.web)

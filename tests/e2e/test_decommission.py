@@ -77,7 +77,7 @@ class Decommission(DecommissionCase):
         agent = self.host()
         before = {u["id"] for u in self.platform.users()}
         agent.run("decommission", "--yes", expect=0)
-        self.assertIn("This host stays", agent.run("decommission", "--undo", expect=0).stdout)
+        self.assertIn("Decommissioning cancelled", agent.run("decommission", "--undo", expect=0).stdout)
         agent.run("reconcile", expect=0)
         self.assertEqual({u["id"] for u in self.platform.users()}, before)
         self.assertEqual({u["state"] for u in agent.status()["users"]}, {"valid"})

@@ -94,7 +94,7 @@ class RecipeCase(unittest.TestCase):
 
         break_store()
         self.platform.expire_tokens()
-        self.assertIn("the access token is not published", keeper.run("reconcile").stderr)
+        self.assertIn("the access token was not published", keeper.run("reconcile").stderr)
         restore_store()
         self.assertEqual(stored(), second)
         keeper.run("reconcile", expect=0)
