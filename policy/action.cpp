@@ -115,7 +115,7 @@ std::optional<action> pending_hooks(const stored_user& user, bool force)
     return action{.kind = action_kind::deploy,
                   .name = user.name,
                   .why = reason::hooks_pending,
-                  .sentence = "hooks have not all returned 0",
+                  .sentence = "not all hooks have succeeded yet",
                   .generation = current->id,
                   .remote_id = {}};
 }

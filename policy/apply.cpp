@@ -434,7 +434,7 @@ struct narrator {
     }
     answer operator()(const event::unwanted&) const
     {
-        return line{"unwanted", "", "not in the configuration any more"};
+        return line{"unwanted", "", "no longer in the configuration"};
     }
     answer operator()(const event::wanted_again&) const
     {

@@ -53,11 +53,10 @@ std::optional<finding> unwanted(const facts& f)
 {
     if (f.want) return std::nullopt;
     const std::string why =
-        f.leaving ? "this host is being decommissioned" : "not in the configuration any more";
+        f.leaving ? "this host is being decommissioned" : "no longer in the configuration";
     if (!f.wanted.reconcile.prune)
         return wait(reason::not_in_file,
-                    "not in the configuration any more; it stays, because reconcile.prune is false",
-                    std::nullopt);
+                    "no longer in the configuration; kept, because reconcile.prune is false", std::nullopt);
     // in the future: the clock was set back
     if (!f.have->unwanted_since || *f.have->unwanted_since > f.now)
         return act(f, action_kind::mark_unwanted, reason::not_in_file, why + "; deleted after retire_after");
@@ -102,8 +101,8 @@ std::optional<finding> output_differs(const facts& f)
         case output_condition::sound:
             return std::nullopt;
         case output_condition::changed:
-            return act(f, action_kind::publish, reason::output_changed,
-                       "the configuration of its output changed", f.current);
+            return act(f, action_kind::publish, reason::output_changed, "its output configuration changed",
+                       f.current);
         case output_condition::missing:
             return act(f, action_kind::publish, reason::output_missing, f.have->output_detail, f.current);
         case output_condition::damaged:
@@ -167,7 +166,7 @@ std::optional<finding> pending_unknown(const facts& f)
         return give_up(f, g, "the configuration changed before it was created: " + changed->second);
     return act(f, action_kind::submit, sent ? reason::unanswered : reason::not_submitted,
                sent ? "no answer to its creation, and it is not in the list: sending the same request again"
-                    : "its key and signing request are stored, and not sent yet",
+                    : "its key and signing request are stored but not sent yet",
                &g);
 }
 
@@ -182,9 +181,8 @@ std::optional<finding> pending_misnamed(const facts& f)
         carries_marker(*user, f.owner, f.have->name, g))
         return std::nullopt;
     if (const auto users = users_with_key(f, g); !users.empty()) return adopt(f, g, *users.front());
-    auto found =
-        act(f, action_kind::disown, reason::misnamed,
-            "the platform's answer named user " + g.remote_id + ", which does not carry our marker", &g);
+    auto found = act(f, action_kind::disown, reason::misnamed,
+                     "the platform returned user " + g.remote_id + ", which does not have our marker", &g);
     found.act->remote_id = g.remote_id;
     return found;
 }

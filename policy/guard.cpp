@@ -67,8 +67,8 @@ finding instance_guard(const desired_exposure& exposure, const observed_exposure
     if (gone) {
         auto g = closed(reason::instance_vanished,
                         "instance " + known +
-                            " is gone from the platform, and nothing is created; if that is final, run: "
-                            "exposure-agent reconcile --accept-loss",
+                            " is gone from the platform, so nothing is created; if the loss is permanent, "
+                            "run: exposure-agent reconcile --accept-loss",
                         true);
         if (options.accept_loss)
             g.act = exposure_action(action_kind::forget_instance, exposure.name, g.why,
@@ -198,15 +198,15 @@ finding guard_of(const desired_exposure& exposure, const observed_state& observe
     if (auto guard = clone_guard(stored)) return *guard;
     if (auto guard = clock_guard(exposure.base_url, observed)) return *guard;
     const auto seen = observed.exposures.find(exposure.name);
-    if (seen == observed.exposures.end()) return closed(reason::unreachable, "it was not looked at", false);
+    if (seen == observed.exposures.end()) return closed(reason::unreachable, "not read in this pass", false);
     if (seen->second.error) return closed(reason::unreachable, seen->second.error->context, false);
     const auto kept = record_of(exposure, stored);
     auto g = instance_guard(exposure, seen->second, kept,
                             known_instance(exposure, seen->second, kept, stored), settle, now, options);
     if (!g.open() || options.accept_loss || !users_vanished(exposure, seen->second, stored)) return g;
     return closed(reason::users_vanished,
-                  "most of its users are gone from the platform at once, and nothing is created; if that is "
-                  "final, run: exposure-agent reconcile --accept-loss",
+                  "most of its users are gone from the platform at once, so nothing is created; if the loss "
+                  "is permanent, run: exposure-agent reconcile --accept-loss",
                   true);
 }
 

@@ -77,8 +77,7 @@ void judge_state(user_status& s, const facts& f, const stored_exposure* exposure
         return set(s, user_state::blocked, reason::record_unreadable, have->unreadable, true);
     if (!f.want && f.wanted.reconcile.prune && !(have->blocked))
         return set(s, user_state::removing, reason::not_in_file,
-                   f.leaving ? "this host is being decommissioned" : "not in the configuration any more",
-                   false);
+                   f.leaving ? "this host is being decommissioned" : "no longer in the configuration", false);
     if (have && have->blocked) {
         set(s, user_state::blocked, reason::healthy, have->blocked->sentence,
             have->blocked->reason != word_of(reason::paused));

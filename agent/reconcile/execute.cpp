@@ -199,7 +199,7 @@ policy::result<policy::generation> executor::generation(const policy::action& a)
     const auto* known = user == state_.stored().users.end() ? nullptr : user->second.find(a.generation);
     if (known) return *known;
     return policy::failure{.code = policy::errc::internal,
-                           .context = a.name.text() + ": generation " + a.generation + " is gone"};
+                           .context = a.name.text() + ": generation " + a.generation + " no longer exists"};
 }
 
 platform::group_choice executor::group_for(const policy::desired_exposure& exposure)

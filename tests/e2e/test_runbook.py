@@ -347,7 +347,7 @@ class RunbookTest(harness.PlatformCase):
         host = self.host()
         self.platform.delete_instances()
         host.run("reconcile", expect=1)
-        self.shows("status", "is gone from the platform, and nothing is created")
+        self.shows("status", "is gone from the platform, so nothing is created")
         self.attention()
         self.assertNotIn("No changes", host.run("plan").stdout)
         wait_until(lambda: "raised blocked logs" in host.told())
