@@ -312,8 +312,7 @@ constexpr std::array identity_keys = {
         "refresh_every", "How often the tokens are refreshed, even if no call needs them.",
         formats::refresh_interval),
     part<&identity_settings::access_token>(
-        "access_token", "Instead of an OAuth client: an access token that something else keeps fresh.",
-        token),
+        "access_token", "Instead of an OAuth client: an access token that another program refreshes.", token),
     entry<&identity_settings::scope>(
         "scope", "Scopes to ask for at login, separated by spaces. Default: none.", formats::scope),
     part("publish", "Runs with every new access token on its standard input.", publish)};
@@ -403,9 +402,9 @@ constexpr key mode_key =
     entry<Access, &file_access::mode>("mode", "Mode of every file that holds a secret, in octal digits.");
 
 constexpr std::array output_keys = {
-    entry<&output_rule::directory>("directory",
-                                   "Where `current` is kept. Default: {state_dir}/live/{exposure}/{user}.",
-                                   formats::directory),
+    entry<&output_rule::directory>(
+        "directory", "Directory that contains `current`. Default: {state_dir}/live/{exposure}/{user}.",
+        formats::directory),
     entry<&output_rule::formats>("formats", "Which files are written."),
     owner_key<&output_rule::access>,
     group_key<&output_rule::access>,
@@ -502,7 +501,7 @@ constexpr std::array root_keys = {
     version_key,
     entry<&desired_state::owner>("owner",
                                  "Marks the users that this agent created. Default: the short host name, "
-                                 "remembered from the first start on.",
+                                 "stored at the first start.",
                                  formats::owner),
     entry<&desired_state::state_dir>("state_dir",
                                      "Where the agent keeps its state. Default: $STATE_DIRECTORY, "
@@ -515,12 +514,10 @@ constexpr std::array root_keys = {
     part<&desired_state::metrics>("metrics", "Metrics and health.", metrics),
     part("catalog", "The catalog service; needed for credentials.", catalog),
     defaults_key,
-    layered(
-        "exposures",
-        "The exposures. May be missing when there are credentials, or when the host only publishes tokens.",
-        exposure),
-    each<&desired_state::credentials>("credentials", "Values of day-2 actions that are kept on disk.",
-                                      credential)};
+    layered("exposures",
+            "The exposures. May be omitted if there are credentials, or if the host only publishes tokens.",
+            exposure),
+    each<&desired_state::credentials>("credentials", "Values of day-2 actions, stored on disk.", credential)};
 constexpr section root = {"configuration", "the configuration of exposure-agent", root_keys};
 
 }  // namespace

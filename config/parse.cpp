@@ -44,7 +44,7 @@ void identity_rules(const layers& root, diagnostics& found)
                 found.error(
                     identity.where(key),
                     "`" + std::string(key) +
-                        "` belongs to an OAuth client, but an access_token is given; remove one of them");
+                        "` belongs to an OAuth client, but `access_token` is set; remove one of them");
         return;
     }
     for (const auto* key : {"auth_url", "client_id", "client_secret"})
@@ -144,7 +144,7 @@ private:
     void needs_key(const char* key) const
     {
         if (!user_.has(key))
-            wrong(user_.where(key), "`" + std::string(key) + "` is missing; give it here or in `defaults`");
+            wrong(user_.where(key), "`" + std::string(key) + "` is missing; set it here or in `defaults`");
     }
 
     // X.509 allows 64 characters (ub-common-name).
@@ -404,8 +404,8 @@ void check_rules(const layers& root, const policy::desired_state& state, diagnos
 
     if (!root.has("exposures") && !root.has("credentials") && !root.in("identity").has("publish"))
         found.error(root.where("exposures"),
-                    "the file has neither `exposures` nor `credentials` nor `identity.publish`; add what "
-                    "this host is for");
+                    "the file has neither `exposures` nor `credentials` nor `identity.publish`; add at least "
+                    "one of them");
     if (!credentials.empty() && !root.has("catalog"))
         found.error(root.where("credentials"),
                     "`credentials` need the catalog service; write `catalog: {base_url: https://HOST}`");
