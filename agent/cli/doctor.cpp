@@ -144,7 +144,8 @@ std::string login_remedy(service::application& app, policy::errc code)
 {
     const auto& desired = app.desired();
     if (app.state().stored().cloned) return "if the other machine is gone, run: exposure-agent takeover";
-    if (desired.identity.access_token) return "check identity.access_token: its source gives no valid token";
+    if (desired.identity.access_token)
+        return "check identity.access_token: its source returns no valid token";
     if (code == policy::errc::client_refused)
         return "check identity.client_id and identity.client_secret with the operator of the login server; "
                "the OAuth client must allow authorization_code, refresh_token and redirect_url";

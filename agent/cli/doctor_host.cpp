@@ -234,7 +234,7 @@ diagnosis check_directory(const std::string& name, const std::string& wanted, ou
     struct stat facts {};
     if (::lstat(wanted.c_str(), &facts) == 0 && S_ISLNK(facts.st_mode))
         return {name, verdict::failed, wanted + " is a symbolic link",
-                "name the directory itself; the agent does not follow the link"};
+                "specify the directory itself; the agent does not follow the link"};
     if (::lstat(wanted.c_str(), &facts) == 0 && !S_ISDIR(facts.st_mode))
         return {name, verdict::failed, wanted + " is not a directory", "move it away"};
     const auto current = wanted + "/current";

@@ -26,8 +26,8 @@ policy::failure external_source()
 {
     return {.code = policy::errc::usage,
             .context =
-                "identity.access_token names an external source that keeps the token fresh; no login is "
-                "needed",
+                "identity.access_token names an external source, which refreshes the token itself; no login "
+                "is needed",
             .kind = policy::retry::never};
 }
 

@@ -191,18 +191,20 @@ void add_lifecycle(CLI::App& app, session& s)
     sub->add_option("--certificate", im->certificate, "file with its certificate (PEM or DER)")
         ->required()
         ->type_name("FILE");
-    sub->add_option("--remote-id", im->remote_id, "the user's id, if its certificate does not find it")
+    sub->add_option("--remote-id", im->remote_id,
+                    "the user's id on the platform, if it cannot be found by its certificate")
         ->type_name("ID");
     sub->add_option("--password-file", im->password_file, "file with the password of an encrypted key")
         ->type_name("FILE");
     sub->add_flag("--retire", im->retire, "delete it on the platform after its first rotation");
 
     auto dc = std::make_shared<decommission_options>();
-    sub = add_shown(app, s, "decommission", "Delete everything of this host: users, files, keys, tokens",
+    sub = add_shown(app, s, "decommission",
+                    "Delete everything that belongs to this host: users, files, keys, tokens",
                     [&s, dc] { return decommission(s.common, *dc); });
     sub->add_flag("--now", dc->at_once, "without waiting for retire_after");
-    sub->add_flag("--undo", dc->undo, "cancel a decommissioning that is under way");
-    sub->add_flag("--yes", dc->yes, "do not ask");
+    sub->add_flag("--undo", dc->undo, "cancel a decommissioning in progress");
+    sub->add_flag("--yes", dc->yes, "do not ask for confirmation");
 
     auto test = std::make_shared<bool>(false);
     add_shown(app, s, "notify", "Send a test notification and show what came back", [&s, test] {
@@ -246,7 +248,7 @@ void add_host(CLI::App& app, session& s)
     text("--user", i->user, "name for the consumer", "NAME");
     text("--consumer-group", i->consumer_group, "its Kafka consumer group", "GROUP");
     text("--contact", i->contact, "e-mail address of the team", "ADDRESS");
-    text("--ca-file", i->ca_file, "CA file to check the servers with", "FILE");
+    text("--ca-file", i->ca_file, "CA file to verify the servers with", "FILE");
     text("--broker", i->broker, "Kafka broker", "HOST:PORT");
     add_shown(app, s, "doctor",
               "Check DNS, TLS, proxy, clock, login, permissions, hooks and broker; suggest remedies",
@@ -294,7 +296,7 @@ void add_platform(CLI::App& app, session& s)
     erase->add_option("exposure", del->exposure, "the exposure; optional with --orphans")
         ->type_name("EXPOSURE");
     erase->add_option("ids", del->ids, "ids of users, as `users` shows them")->type_name("ID");
-    erase->add_flag("--yes", del->yes, "do not ask");
+    erase->add_flag("--yes", del->yes, "do not ask for confirmation");
     erase->add_flag("--force", del->force, "also delete a user that is in use on this host");
     erase->add_flag("--orphans", del->orphans, "delete this agent's unused users");
     auto one = std::make_shared<users_show_options>();

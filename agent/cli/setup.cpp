@@ -368,7 +368,7 @@ policy::result<policy::desired_exposure> find_exposure(const std::string& name,
         known.push_back(exposure.name);
     }
     const auto meant = policy::nearest(name, known);
-    return wrong_usage("'" + io::printable(name) + "' is not an exposure of the configuration" +
+    return wrong_usage("'" + io::printable(name) + "' is not an exposure in the configuration" +
                        (meant.empty() ? "" : "; did you mean " + meant + "?"));
 }
 

@@ -325,7 +325,7 @@ policy::result<std::pair<policy::user_name, spool_request>> spool_reader::take(c
 {
     if (const auto gone = throw_away(results_); !gone) return gone.error();
     if (::renameat(spool_.fd(), name.c_str(), results_.fd(), taken.c_str()) != 0) {
-        if (errno == ENOENT) return refuse(policy::errc::not_found, "the spool entry is gone");
+        if (errno == ENOENT) return refuse(policy::errc::not_found, "the spool entry no longer exists");
         // a hidden name, so that the path unit does not start the helper for it again
         const int error = errno;
         const std::string aside = refused_prefix + crypto::random_hex(8);
@@ -342,7 +342,7 @@ policy::result<std::pair<policy::user_name, spool_request>> spool_reader::take(c
 
     if (!is_file) return thrown_away(name, "it is not a regular file");
     const auto user = parse_spool_entry_name(name);
-    if (!user) return thrown_away(name, "it is not the name of a user");
+    if (!user) return thrown_away(name, "it is not a valid user name");
     if (!text) return thrown_away(name, text.error().context);
     if (!*text) return thrown_away(name, "it has no content");
     auto request = read_spool_request(**text);

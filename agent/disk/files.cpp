@@ -245,7 +245,7 @@ policy::result<void> move_into_place(const directory& where, const std::string& 
 {
     io::crash_point("disk.rename.before");
     if (renameat2(where.fd(), from.c_str(), where.fd(), to.c_str(), flags) != 0) {
-        if (errno == EEXIST) return foreign(where.path_of(to), "already there");
+        if (errno == EEXIST) return foreign(where.path_of(to), "already present");
         return cannot("rename to", where.path_of(to));
     }
     io::crash_point("disk.rename.after");
@@ -259,7 +259,7 @@ policy::result<void> create_file(const directory& where, const std::string& name
 {
     const auto there = look_at(where, name);
     if (!there) return there.error();
-    if (there->what != kind::nothing) return foreign(where.path_of(name), "already there");
+    if (there->what != kind::nothing) return foreign(where.path_of(name), "already present");
     return create(where, name, content, wanted, where.path_of(name));
 }
 

@@ -88,7 +88,7 @@ io::task<void> api_channel::wait_for_turn(const std::string& host, std::chrono::
     const auto turn = std::max(now, known->second.next);
     if (turn - now > longest)
         co_return policy::failure{.code = policy::errc::throttled,
-                                  .context = host + " asked for fewer requests; not sent",
+                                  .context = host + " is rate limiting requests; not sent",
                                   .kind = policy::retry::later,
                                   .retry_after = std::chrono::ceil<policy::duration>(turn - now)};
     known->second.next = turn + known->second.interval;

@@ -135,7 +135,7 @@ policy::result<redirected> parse_redirected(std::string_view text)
 {
     if (text.size() > longest_paste) return no_code("the input is too long for a redirected address");
     text = trimmed(text);
-    if (text.empty()) return no_code("nothing was given");
+    if (text.empty()) return no_code("the input is empty");
     const auto query = query_in(text);
     const bool bare = query.empty() && text.find_first_of("/?#") == std::string_view::npos;
     auto fields = fields_of(query);

@@ -507,7 +507,7 @@ io::task<void> oauth_tokens::login_with_code(crypto::secret code, bool force, st
     const auto print = fingerprint_of(code);
     if (record_.find(print) != nullptr)
         co_return ask_again(
-            {.code = errc::refused, .context = "this code was already sent, and works only once"});
+            {.code = errc::refused, .context = "this code has already been used and works only once"});
     auto secret = co_await client_secret(settings);
     if (!secret) co_return secret.error();
 
@@ -537,7 +537,7 @@ io::task<void> oauth_tokens::login_with_code(crypto::secret code, bool force, st
     }
     if (outcome.end == exchange_end::grant_refused) {
         outcome.failure.code = errc::refused;
-        outcome.failure.context += "; the code has expired or was used already";
+        outcome.failure.context += "; the code has expired or was already used";
     }
     co_return ask_again(std::move(outcome.failure));
 }

@@ -172,7 +172,7 @@ private:
                 warn(key, key + ": " + path +
                               " does not exist; create it with mode 0600, owned by the agent's user");
         } else if (!S_ISREG(facts.st_mode) && !S_ISFIFO(facts.st_mode)) {
-            warn(key, key + ": " + path + " is not a file; name the file that holds the secret");
+            warn(key, key + ": " + path + " is not a file; specify the file that holds the secret");
         } else if (S_ISREG(facts.st_mode) && facts.st_size == 0) {
             warn(key, key + ": " + path + " is empty; write the secret into it");
         } else if ((facts.st_mode & (S_IROTH | S_IWOTH)) != 0) {
@@ -241,7 +241,7 @@ private:
             directory = directory || S_ISDIR(facts.st_mode);
         }
         if (directory)
-            warn(key, who + ": " + name + " is a directory; name the program in it");
+            warn(key, who + ": " + name + " is a directory; specify the program in it");
         else if (!exists)
             warn(key, who + ": " + name + " does not exist; install it, or correct the path");
         else
@@ -280,10 +280,9 @@ private:
         const auto key = name + " output.directory";
         if (policy::is_within(directory, desired_.state_dir) || sandbox_.writes(directory)) return;
         if (sandbox_.private_tmp && is_within_any(directory, {"/tmp", "/var/tmp"}))
-            return warn(
-                key, name + ": " + directory +
-                         " lies in the service's private /tmp (PrivateTmp=yes), where no other program sees "
-                         "it; use another directory");
+            return warn(key, name + ": " + directory +
+                                 " is in the service's private /tmp (PrivateTmp=yes), which other programs "
+                                 "cannot see; use another directory");
         if (sandbox_.protect_home && is_within_any(directory, {"/home", "/root", "/run/user"}))
             return warn(key, name + ": " + directory +
                                  " is hidden from the service (ProtectHome=yes); use another directory");

@@ -407,7 +407,7 @@ io::awaitable<verb_answer> operations::run(verb::import asked, caller_gone gone)
 {
     if (asked.names.size() != 1)
         co_return answer_of(
-            policy::failure{.code = policy::errc::usage, .context = "import takes the name of one user"});
+            policy::failure{.code = policy::errc::usage, .context = "import requires exactly one user name"});
     verb::reconcile then{asked};
     policy::result<std::vector<std::string>> imported = policy::failure{};
     {
@@ -491,7 +491,7 @@ io::awaitable<void> keep_configuration(application& app)
 {
     const auto kept = co_await app.store().keep_configuration(app.state().desired_snapshot());
     if (!kept)
-        io::log(io::severity::warning, "the configuration in force was not stored: " + kept.error().context);
+        io::log(io::severity::warning, "cannot store the configuration in force: " + kept.error().context);
 }
 
 io::awaitable<reconcile::credentials_outcome> keep_credentials(application& app, reconcile::fetch which)

@@ -123,7 +123,7 @@ std::string attention(const std::vector<notice>& all)
 
 std::string users_table(const std::vector<policy::user_status>& users, policy::instant now)
 {
-    if (users.empty()) return element("p", "soft", "The configuration names no users.") + "\n";
+    if (users.empty()) return element("p", "soft", "No users are configured.") + "\n";
     auto out = heading({"User", "State", "Expires", "Rotates", "Hooks"});
     for (const auto& s : users) {
         const auto* c = s.current && s.current->certificate ? &*s.current->certificate : nullptr;

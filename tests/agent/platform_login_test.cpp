@@ -84,7 +84,7 @@ BOOST_AUTO_TEST_CASE(a_used_or_expired_code_leaves_the_tokens_alone)
     expect_post().answer(400, R"({"error": "invalid_grant", "error_description": "code c1 expired"})");
     const auto refused = login("c1").error();
     BOOST_CHECK(refused.code == errc::refused);
-    BOOST_TEST(refused.context.find("expired or was used already") != std::string::npos);
+    BOOST_TEST(refused.context.find("expired or was already used") != std::string::npos);
     BOOST_TEST(refused.context.find("code [hidden] expired") != std::string::npos);
     BOOST_TEST(current() == "a1");
 }

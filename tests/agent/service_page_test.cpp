@@ -88,7 +88,7 @@ BOOST_AUTO_TEST_CASE(the_page_is_one_document_and_shows_names_as_text)
     const auto without = service::status_page(view_of(policy_world()), nullptr, "1.0", w.now);
     BOOST_TEST(without.body.find("<svg") == std::string::npos);
     BOOST_TEST(without.body.find("Nothing needs attention.") != std::string::npos);
-    BOOST_TEST(without.body.find("The configuration names no users.") != std::string::npos);
+    BOOST_TEST(without.body.find("No users are configured.") != std::string::npos);
 }
 
 BOOST_AUTO_TEST_SUITE_END()

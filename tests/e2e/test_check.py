@@ -96,7 +96,7 @@ class CheckTest(unittest.TestCase):
         self.assertNotIn("chmod", said)  # a remedy that would open /tmp to nobody's use
 
     def test_sandbox(self):
-        self.assertRegex(self.check(directory="/tmp/tls"), r":16:\d+: logs/siem: /tmp/tls lies in the service's private /tmp")
+        self.assertRegex(self.check(directory="/tmp/tls"), r":16:\d+: logs/siem: /tmp/tls is in the service's private /tmp")
         self.assertIn("/home/siem/tls is hidden from the service", self.check(directory="/home/siem/tls"))
         self.assertIn("/root/tls is hidden from the service", self.check(directory="/root/tls"))
 

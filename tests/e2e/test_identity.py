@@ -91,7 +91,7 @@ class LoginTest(IdentityCase):
         self.assertGreaterEqual(len(query["state"][0]), 16)
         code, said = login.finish("")
         self.assertEqual(code, 64)
-        self.assertIn("nothing was given", said)
+        self.assertIn("the input is empty", said)
         self.assertEqual(self.grants(), [])
 
     def test_pkce(self):
@@ -208,7 +208,7 @@ class LoginTest(IdentityCase):
         before = agent.json("token")
         for each in (code, "nobody-made-this"):
             done = agent.run("login", "--code", each, expect=1)
-            self.assertIn("expired or was used already", done.stderr)
+            self.assertIn("expired or was already used", done.stderr)
             self.assertNotIn(each, done.stdout + done.stderr)
         self.assertEqual(agent.json("token"), before)
         agent.run("reconcile", expect=0)
