@@ -106,7 +106,7 @@ install_packages() {
     case $(distribution) in
     "debian 12" | "ubuntu 24.04") ;;
     *)
-        echo "Not Debian 12 or Ubuntu 24.04: no packages were installed. On Debian 12 they would be:"
+        echo "Not Debian 12 or Ubuntu 24.04: no packages were installed. Required on Debian 12:"
         echo "    ${required[*]} ${optional[*]}"
         return 0
         ;;
