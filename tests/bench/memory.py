@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The agent's peak memory under every kind of hostile response to every operation: prints a table in Markdown.
+"""The agent's peak memory under every kind of hostile answer of every endpoint: prints a table in Markdown.
 
     tests/bench/memory.py [--build build] [--limit MIB]
 
@@ -28,12 +28,23 @@ import harness  # noqa: E402
 TIME = shutil.which("time")
 MIB = 1 << 20
 BODY = 15 * MIB
-USERS = [{"name": f"user-{n}", "consumer_group": "siem", "key": "ecdsa-p256"} for n in range(2)]
+USERS = [{"name": f"user-{n}", "consumer_group": "siem", "key": "ecdsa-p256", "rotation": {"retire_after": "0s"}}
+         for n in range(2)]
 FAST = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
 
-OPERATIONS = ("token", "list_instances", "list_users", "create_user", "get_user")
+RECONCILE = ("reconcile", "--timeout", "20s")
+REQUEST = ("catalog", "request", "item-1", "--business-group", "group-1", "--set", "planName=x")
+# each endpoint, and the command that asks it
+ENDPOINTS = {
+    "token": RECONCILE, "list_instances": RECONCILE, "create_instance": RECONCILE, "get_instance": RECONCILE,
+    "list_users": RECONCILE, "create_user": RECONCILE, "get_user": RECONCILE, "delete_user": RECONCILE,
+    "action_form": ("action", "form", "resource-1", "action-1"), "action_values": RECONCILE,
+    "catalog_template": REQUEST, "catalog_submit": REQUEST, "catalog_request": (*REQUEST, "--wait", "--timeout", "20s"),
+}
+CREDENTIAL = {"name": "bucket", "resource": "resource-1", "action": "action-1", "interval": "12h",
+              "elements": {"ACCESS_KEY": "provider-accessKeyID", "SECRET_KEY": "provider-secretAccessKey"}}
 KINDS = {
-    "1 GiB of blanks": {"huge_bytes": 1 << 30},
+    "1 GiB of spaces": {"huge_bytes": 1 << 30},
     "1 GiB without an end": {"huge_bytes": 1 << 30, "framing": "until-close"},
     "deep: 15 MiB of `[`": {"status": 200, "body": "[" * BODY},
     "a list of empty objects": {"status": 200, "body": '{"items":[' + "{}," * (BODY // 3) + "{}]}"},
@@ -41,6 +52,8 @@ KINDS = {
     "wide: one object of a million members": {
         "status": 200, "body": "{" + ",".join(f'"m{n}":0' for n in range(1_000_000)) + "}"},
     "one text of 15 MiB": {"status": 200, "body": '{"name":"' + "x" * BODY + '"}'},
+    "15 MiB in one header": {"status": 200, "headers": {"X-Filler": "x" * BODY}, "body": "{}"},
+    "a byte every 10 ms": {"status": 200, "drip_ms": 10, "body": '{"items":[' + "{}," * 100_000 + "{}]}"},
     "silence": {"hang": "before"},
 }
 
@@ -52,14 +65,28 @@ def peak(agent, *verb):
         return int(report.read().split()[-1]) / 1024
 
 
-def attacked(operation, effect):
-    with harness.Simulator(FAST) as simulator, harness.Agent(simulator, users=USERS, network={"timeout": "3s"}) as agent:
-        if operation in ("list_users", "get_user"):
-            agent.run("reconcile", expect=0)
-        if operation == "token":
+def attacked(endpoint, effect):
+    """The peak in MiB, none when the endpoint was not asked."""
+    with harness.Simulator(FAST) as simulator, harness.Agent(simulator, users=USERS) as agent:
+        agent.settings["network"]["timeout"] = "3s"
+        agent.settings["catalog"] = {"base_url": simulator.base_url}
+        if endpoint == "action_values":
+            agent.settings["credentials"] = [{**CREDENTIAL, "output": {"file": str(agent.directory / "s3.env")}}]
+        agent.write_config()
+        if endpoint == "get_user":
+            simulator.behave(exposure={"ready_delay_ms": 60_000})
+        if endpoint == "get_instance":
+            simulator.behave(exposure={"instance_ready_delay_ms": 60_000})
+        if endpoint == "delete_user":
+            harness.settle(agent)
+            agent.settings["exposures"][0]["users"] = USERS[:1]
+            agent.write_config()
+        if endpoint == "token":
             simulator.expire_tokens()
-        simulator.fault(operation=operation, times=0, **effect)
-        return peak(agent, "reconcile", "--timeout", "20s")
+        simulator.clear_requests()
+        simulator.fault(operation=endpoint, times=0, **effect)
+        reached = peak(agent, *ENDPOINTS[endpoint])
+        return reached if endpoint in simulator.operations() else None
 
 
 def crowded(count):
@@ -76,12 +103,15 @@ def main():
     worst = 0
     print(f"Peak resident memory of `reconcile`, {os.cpu_count()} cores, {platform.machine()}, "
           f"{platform.freedesktop_os_release()['PRETTY_NAME']}.\n")
-    print("| answer | " + " | ".join(f"`{operation}`" for operation in OPERATIONS) + " |")
-    print("| --- |" + " --- |" * len(OPERATIONS))
+    print(f"Every answer is given by each of {len(ENDPOINTS)} endpoints: {', '.join(ENDPOINTS)}.\n")
+    print("| answer | highest peak | endpoint |\n| --- | --- | --- |")
     for kind, effect in KINDS.items():
-        peaks = [attacked(operation, effect) for operation in OPERATIONS]
-        worst = max(worst, *peaks)
-        print(f"| {kind} | " + " | ".join(f"{value:.1f} MiB" for value in peaks) + " |", flush=True)
+        peaks = {endpoint: attacked(endpoint, effect) for endpoint in ENDPOINTS}
+        if unasked := [endpoint for endpoint, value in peaks.items() if value is None]:
+            sys.exit(f"memory.py: {kind}: nothing asked {', '.join(unasked)}")
+        endpoint = max(peaks, key=peaks.get)
+        worst = max(worst, peaks[endpoint])
+        print(f"| {kind} | {peaks[endpoint]:.1f} MiB | `{endpoint}` |", flush=True)
     print("\n| users of others in the tenant | peak |\n| --- | --- |")
     for count in (0, 10_000, 70_000):
         value = crowded(count)

@@ -31,7 +31,7 @@ using asio::ip::tcp;
 namespace {
 
 constexpr auto token = asio::as_tuple(asio::use_awaitable);
-constexpr std::size_t request_bytes = 8 << 20;
+constexpr std::size_t request_bytes = 32 << 20;
 constexpr std::size_t block_bytes = 64 << 10;
 using tls_stream = beast::ssl_stream<beast::tcp_stream>;
 
