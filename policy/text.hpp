@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string_view>
 
-// Character and host name rules that all rooms must share.
+// Rules for characters, host names and paths that all modules share.
 
 namespace policy {
 

@@ -1,6 +1,6 @@
 """The layering of the source tree: which directory may include which, and other conventions that readers rely on.
 
-A lower room never includes a higher one. CMake checks that for linking; this test checks it for headers.
+A lower module never includes a higher one. CMake checks that for linking; this test checks it for headers.
 """
 
 import pathlib
@@ -17,9 +17,9 @@ TOP_LEVEL = {
     ".ci", ".clang-format", ".clang-tidy", ".gitignore",
 }
 
-# Each room, and what it may include besides itself.
+# Each module, and what it may include besides itself.
 IO = {"policy", "crypto", "agent/io"}
-ROOMS = {
+MODULES = {
     "policy": set(),
     "config": {"policy"},
     "crypto": {"policy"},
@@ -30,11 +30,11 @@ ROOMS = {
     "agent/reconcile": IO | {"agent/platform", "agent/disk", "agent/deploy"},
     "agent/service": IO | {"agent/platform", "agent/disk", "agent/deploy", "agent/reconcile", "config"},
 }
-ROOMS["agent/cli"] = ROOMS["agent/service"] | {"agent/service"}
-ROOMS["agent"] = {"agent/cli"}  # main.cpp
-ROOMS["tests/simulator"] = set()  # follows the reference of the platform, not our client
+MODULES["agent/cli"] = MODULES["agent/service"] | {"agent/service"}
+MODULES["agent"] = {"agent/cli"}  # main.cpp
+MODULES["tests/simulator"] = set()  # follows the reference of the platform, not our client
 
-# Libraries restricted to certain rooms, by prefix of the header name.
+# Libraries restricted to certain modules, by prefix of the header name.
 LIBRARIES = {
     "yaml-cpp/": {"config"},
     "openssl/": {"crypto", "agent/io", "tests/simulator"},
@@ -43,7 +43,7 @@ LIBRARIES = {
     "systemd/": {"agent/io"},
     "sqlite3": {"agent/disk"},
 }
-# The parts of Boost without I/O, all that the pure rooms may use; policy has only these and the standard
+# The parts of Boost without I/O, all that the pure modules may use; policy has only these and the standard
 # library.
 PURE_BOOST = ("boost/describe", "boost/mp11", "boost/pfr", "boost/system/", "boost/json", "boost/url")
 PURE = {"policy", "config", "crypto"}
@@ -55,41 +55,41 @@ COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 def sources(root):
-    """Yields (room, path relative to the root, text) for every source file."""
-    for room in ROOMS:
-        for path in sorted((root / room).glob("*.[ch]pp")):
-            yield room, path.relative_to(root), path.read_text(encoding="utf-8")
+    """Yields (module, path relative to the root, text) for every source file."""
+    for module in MODULES:
+        for path in sorted((root / module).glob("*.[ch]pp")):
+            yield module, path.relative_to(root), path.read_text(encoding="utf-8")
 
 
-def include_mistake(root, room, path, quoted, header):
+def include_mistake(root, module, path, quoted, header):
     if quoted:
-        if room == "tests/simulator" and (root / path.parent / header).is_file():
+        if module == "tests/simulator" and (root / path.parent / header).is_file():
             return None
         if not (root / header).is_file():
             return f"includes {header}, which is no path from the top level"
         other = str(pathlib.PurePath(header).parent)
-        if other != room and other not in ROOMS[room]:
-            return f"includes {header}: {room} knows {', '.join(sorted(ROOMS[room])) or 'no other room'}"
+        if other != module and other not in MODULES[module]:
+            return f"includes {header}: {module} knows {', '.join(sorted(MODULES[module])) or 'no other module'}"
         return None
-    for library, rooms in LIBRARIES.items():
-        if header.startswith(library) and room not in rooms:
-            return f"includes <{header}>, which is for {', '.join(sorted(rooms))}"
-    if room in PURE and header.startswith("boost/") and not header.startswith(PURE_BOOST):
-        return f"includes <{header}>: {room} has {', '.join(PURE_BOOST)} only"
-    if room == "policy" and re.search(r"[/.]", header) and not header.startswith(PURE_BOOST):
-        return f"includes <{header}>: {room} has the standard library and {', '.join(PURE_BOOST)} only"
+    for library, modules in LIBRARIES.items():
+        if header.startswith(library) and module not in modules:
+            return f"includes <{header}>, which is for {', '.join(sorted(modules))}"
+    if module in PURE and header.startswith("boost/") and not header.startswith(PURE_BOOST):
+        return f"includes <{header}>: {module} has {', '.join(PURE_BOOST)} only"
+    if module == "policy" and re.search(r"[/.]", header) and not header.startswith(PURE_BOOST):
+        return f"includes <{header}>: {module} has the standard library and {', '.join(PURE_BOOST)} only"
     return None
 
 
 def mistakes(root):
     """Yields a line for each violation."""
-    for room, path, text in sources(root):
+    for module, path, text in sources(root):
         for bracket, header in INCLUDE.findall(text):
-            mistake = include_mistake(root, room, path, bracket == '"', header)
+            mistake = include_mistake(root, module, path, bracket == '"', header)
             if mistake:
                 yield f"{path}: {mistake}"
         code = COMMENT.sub("", text)
-        if room != "agent/io" and room != "tests/simulator" and re.search(r"\bdetached\b", code):
+        if module != "agent/io" and module != "tests/simulator" and re.search(r"\bdetached\b", code):
             yield f"{path}: detached: only agent/io spawns without waiting"
         if "awaitable_operators" in code and not str(path).startswith(AWAITABLE_OR):
             yield f"{path}: awaitable_operators are for {AWAITABLE_OR}: || cancels what it does not wait for"
@@ -114,7 +114,7 @@ class layering(unittest.TestCase):
     def test_every_room_is_known(self):
         found = {str(path.parent.relative_to(SOURCE)) for top in ("agent", "config", "crypto", "policy")
                  for path in (SOURCE / top).rglob("*.[ch]pp")}
-        self.assertLessEqual(found, set(ROOMS))
+        self.assertLessEqual(found, set(MODULES))
 
     def test_it_finds_what_is_forbidden(self):
         cases = {
@@ -136,9 +136,9 @@ class layering(unittest.TestCase):
         }
         with tempfile.TemporaryDirectory() as directory:
             root = pathlib.Path(directory)
-            for room in ROOMS:
-                if (SOURCE / room).is_dir():
-                    shutil.copytree(SOURCE / room, root / room, dirs_exist_ok=True)
+            for module in MODULES:
+                if (SOURCE / module).is_dir():
+                    shutil.copytree(SOURCE / module, root / module, dirs_exist_ok=True)
             self.assertEqual(list(mistakes(root)), [], "the copy is as good as the original")
             for name, (line, complaint) in cases.items():
                 with self.subTest(name):

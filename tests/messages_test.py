@@ -10,7 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 
-ROOMS = ("agent", "config", "policy", "crypto")
+MODULES = ("agent", "config", "policy", "crypto")
 
 FORBIDDEN = {
     r"as the file wants": "up to date",
@@ -61,9 +61,9 @@ def literals(text):
         yield "".join(part[1:-1] for part in re.findall(quoted, match[0]))
 
 
-def sentences(room):
+def sentences(module):
     """Literals that contain a space are for people; single words are for programs."""
-    for path in sorted((ROOT / room).rglob("*.cpp")):
+    for path in sorted((ROOT / module).rglob("*.cpp")):
         for text in literals(path.read_text()):
             if " " in text.strip():
                 yield path.relative_to(ROOT), text
@@ -72,8 +72,8 @@ def sentences(room):
 class Messages(unittest.TestCase):
     def test_form(self):
         seen = 0
-        for room in ROOMS:
-            for path, text in sentences(room):
+        for module in MODULES:
+            for path, text in sentences(module):
                 seen += 1
                 with self.subTest(path=str(path), text=text):
                     for pattern, instead in FORBIDDEN.items():
@@ -83,8 +83,8 @@ class Messages(unittest.TestCase):
     def test_counts_agree_with_their_nouns(self):
         """Only policy::count combines a number with its noun."""
         counted = re.compile(r'to_string\([^;]*\) \+\s*" (users|exposures|certificates|hosts)\b')
-        for room in ("agent", "config", "policy"):
-            for path in sorted((ROOT / room).rglob("*.cpp")):
+        for module in ("agent", "config", "policy"):
+            for path in sorted((ROOT / module).rglob("*.cpp")):
                 with self.subTest(path=str(path)):
                     self.assertIsNone(counted.search(path.read_text()))
 
@@ -98,7 +98,7 @@ class Messages(unittest.TestCase):
 
 if __name__ == "__main__":
     if "--list" in sys.argv:
-        for where in ROOMS:
+        for where in MODULES:
             for file, sentence in sentences(where):
                 print(f"{file}: {sentence}")
     else:

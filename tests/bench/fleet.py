@@ -42,7 +42,7 @@ def picture(found):
                     f'<path d="{points}"/>')
     height = TOP + len(found["windows"]) * (HEIGHT + GAP)
     return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 20} {height}" role="img">'
-            f'<title>Requests a second of {found["hosts"]:,} hosts</title><style>{STYLE}</style>{"".join(rows)}</svg>\n')
+            f'<title>Requests per second of {found["hosts"]:,} hosts</title><style>{STYLE}</style>{"".join(rows)}</svg>\n')
 
 
 def kilobytes(count):
@@ -52,10 +52,10 @@ def kilobytes(count):
 def report(found):
     steady = next(w for w in found["windows"] if w["name"] == STEADY)
     print(f"{found['hosts']:,} hosts in tenants of {found['users_of_a_tenant']:,} users, two years: "
-          f"{found['creations']:,} certificates issued, {found['expired']} ran out (least time left at a rotation: "
+          f"{found['creations']:,} certificates issued, {found['expired']} expired (least time left at a rotation: "
           f"{found['shortest_left_days']} days), {found['lists']:,} lists, {found['refreshes']:,} refreshes with a login "
-          f"of each host's own. {os.cpu_count()} processors.\n")
-    print("| | Requests a second: mean | 99.9 % | Peak | Peak to steady mean | Bytes a second: mean | 99.9 % | Peak |")
+          f"for each host. {os.cpu_count()} processors.\n")
+    print("| | Requests per second: mean | 99.9 % | Peak | Peak to steady mean | Bytes per second: mean | 99.9 % | Peak |")
     print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
     for window in found["windows"]:
         requests, sizes = window["requests"], window["bytes"]

@@ -59,10 +59,10 @@ def disk(_):
 
 
 PARTS = {
-    "points": (points, "SIGKILL at every named point of login, refresh, onboarding, rotation, removal"),
+    "points": (points, "SIGKILL at every named crash point of login, refresh, onboarding, rotation, removal"),
     "faults": (faults, "a fault at every request of onboarding and rotation (ten kinds)"),
-    "kills": (kills, "SIGKILL at a random moment of bringing up or rotating ten users"),
-    "disk": (disk, "a disk full, read-only, of somebody else, gone, or with something foreign in the way"),
+    "kills": (kills, "SIGKILL at a random moment while creating or rotating ten users"),
+    "disk": (disk, "a directory that is full, read-only, owned by another user, missing, or already contains a foreign file"),
 }
 
 

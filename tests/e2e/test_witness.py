@@ -36,13 +36,13 @@ class WitnessTest(harness.PlatformCase):
         def damage(agent):
             key, _ = harness.make_csr(agent.directory, "other")
             shutil.copy(key, agent.published("a").current / "key.pem")
-        self.assertEqual(self.found_after(damage), {witness.TORN_PAIR})
+        self.assertEqual(self.found_after(damage), {witness.MISMATCHED_PAIR})
 
     def test_a_file_that_is_cut_off(self):
         def damage(agent):
             file = agent.published("a").current / "fullchain.pem"
             file.write_bytes(file.read_bytes()[:100])
-        self.assertEqual(self.found_after(damage), {witness.TORN_PAIR})
+        self.assertEqual(self.found_after(damage), {witness.MISMATCHED_PAIR})
 
     def test_a_user_too_many(self):
         def damage(_):

@@ -17,13 +17,13 @@ FILES = ("key.pem", "cert.pem", "chain.pem", "fullchain.pem")
 
 # Kinds of faults: the columns of the table that survival.py prints.
 LOST_KEY = "lost key"
-TORN_PAIR = "torn pair"
+MISMATCHED_PAIR = "mismatched pair"
 ORPHAN = "orphaned user"
 DELETED = "wrongly deleted user"
 REUSED = "reused refresh token"
 LOGIN = "login to repeat"
 OTHER = "anything else"
-KINDS = (LOST_KEY, TORN_PAIR, ORPHAN, DELETED, REUSED, LOGIN, OTHER)
+KINDS = (LOST_KEY, MISMATCHED_PAIR, ORPHAN, DELETED, REUSED, LOGIN, OTHER)
 
 Fault = collections.namedtuple("Fault", ("kind", "text"))
 
@@ -85,7 +85,7 @@ class Watcher:
             for name in sorted(self._names):
                 fault = self._look(name)
                 if fault and name in self._names:
-                    self.faults.append(Fault(TORN_PAIR, f"{name}: {fault}"))
+                    self.faults.append(Fault(MISMATCHED_PAIR, f"{name}: {fault}"))
 
     def _look(self, name):
         current = self._live / name / "current"
@@ -187,7 +187,7 @@ def _faults_of(published, its, name):
     if not published.exists():
         return [Fault(LOST_KEY, f"{name}: nothing is published")]
     if not published.key_matches():
-        return [Fault(TORN_PAIR, f"{name}: the published pair does not match")]
+        return [Fault(MISMATCHED_PAIR, f"{name}: the published pair does not match")]
     if public_key_sha256((published.current / "key.pem").read_text()) != its[0]["public_key_sha256"]:
         return [Fault(LOST_KEY, f"{name}: the published pair is not that of the user at the platform")]
     return []
