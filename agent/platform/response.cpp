@@ -24,11 +24,51 @@ bool is_token_character(char c)
            c == '_' || c == '.' || c == '~' || c == '+' || c == '=';
 }
 
-void hide(std::string& text, std::string_view secret)
+// How many characters at the start of the text spell the byte: raw, percent-encoded or escaped as in JSON.
+std::size_t spelled(std::string_view text, char byte, bool encoded)
 {
-    if (secret.empty()) return;
-    for (auto at = text.find(secret); at != std::string::npos; at = text.find(secret, at + mask.size()))
-        text.replace(at, secret.size(), mask);
+    const auto code = [&](std::string_view prefix, std::size_t digits) {
+        if (!text.starts_with(prefix) || text.size() < prefix.size() + digits) return false;
+        unsigned value = 0;
+        const auto* first = text.data() + prefix.size();
+        const auto [end, error] = std::from_chars(first, first + digits, value, 16);
+        return error == std::errc() && end == first + digits && value == static_cast<unsigned char>(byte);
+    };
+    if (encoded && code("%", 2)) return 3;
+    if (encoded && code("\\u", 4)) return 6;
+    if (encoded && text.size() > 1 && text[0] == '\\' && text[1] == byte) return 2;
+    if (encoded && byte == ' ' && text.starts_with('+')) return 1;
+    return text.starts_with(byte) ? 1 : 0;
+}
+
+// The length of the secret at the start of the text; 0: it is not there.
+std::size_t secret_length(std::string_view text, std::string_view secret, bool encoded)
+{
+    std::size_t length = 0;
+    for (const char byte : secret) {
+        const auto step = spelled(text.substr(length), byte, encoded);
+        if (step == 0) return 0;
+        length += step;
+    }
+    return length;
+}
+
+// Servers and proxies echo a request's body, in which secrets are percent-encoded.
+std::string without_secrets(std::string_view text, std::span<const std::string_view> hidden)
+{
+    std::string kept;
+    while (!text.empty()) {
+        std::size_t length = 0;
+        for (const auto secret : hidden)
+            length =
+                std::max({length, secret_length(text, secret, false), secret_length(text, secret, true)});
+        if (length == 0)
+            kept.push_back(text.front());
+        else
+            kept.append(mask);
+        text.remove_prefix(std::max<std::size_t>(length, 1));
+    }
+    return kept;
 }
 
 // The length of the run of token characters, base64's included, at the start of the text.
@@ -85,9 +125,7 @@ std::string shortened(std::string text)
 
 std::string redact(std::string_view text, std::span<const std::string_view> hidden)
 {
-    std::string line(text.substr(0, 16 * shown_length));
-    for (const auto secret : hidden)
-        hide(line, secret);
+    const auto line = without_secrets(text.substr(0, 16 * shown_length), hidden);
     return shortened(without_tokens(on_one_line(line)));
 }
 

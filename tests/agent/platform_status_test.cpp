@@ -103,6 +103,13 @@ BOOST_AUTO_TEST_CASE(foreign_text_is_tamed)
                "id 123e4567-e89b-12d3-a456-426614174000");
     const std::array hidden = {std::string_view("opensesame"), std::string_view()};
     BOOST_TEST(redact("token opensesame!", hidden) == "token [hidden]!");
+    const std::array spelled = {std::string_view("sesame"), std::string_view("a+b/c= d%41"),
+                                std::string_view("opensesame")};
+    BOOST_TEST(redact("code=opensesame", spelled) == "code=[hidden]");
+    for (const auto text :
+         {"t=a+b/c= d%41!", "t=a%2Bb%2fc%3D%20d%2541!", "t=a%2Bb%2Fc%3D+d%2541!", R"(t=a\u002bb\/c= d%41!)"})
+        BOOST_TEST(redact(text, spelled) == "t=[hidden]!", text);
+    BOOST_TEST(redact("t=a%2Bb%2Fc%3D%2", spelled) == "t=a%2Bb%2Fc%3D%2");
     std::string long_text;
     while (long_text.size() < 400)
         long_text += "\xC3\xA4 ";
