@@ -178,7 +178,7 @@ io::awaitable<credentials_outcome> keep_credentials(credential_ports ports, poli
     for (const auto& c : desired.credentials) {
         auto record = records[c.name];
         const auto before = record;
-        const bool due = which == fetch::all ||
+        const bool due = which == fetch::all || (which == fetch::failed && !record.last_error.empty()) ||
                          policy::fetch_due_at(c, credential_facts_of(c, record)) <= ports.clock.now();
         if (due || record.hooks_pending) {
             const auto kept = co_await keep_one(ports, c, due, record);
@@ -186,7 +186,7 @@ io::awaitable<credentials_outcome> keep_credentials(credential_ports ports, poli
             note(record, kept, ports.clock.now(), policy::entry_fingerprint(c));
             if (!kept) outcome.failed.emplace(c.name, kept.error());
             // fetch::all reports failures in its outcome instead
-            if (!kept && which == fetch::due && before.last_error != kept.error().context)
+            if (!kept && which != fetch::all && before.last_error != kept.error().context)
                 io::log(io::severity::warning, io::events::credential_failed, {"", c.name},
                         kept.error().context);
             if (record != before) {

@@ -28,7 +28,8 @@ struct credential_ports {
     boost::asio::any_io_executor pool;
 };
 
-enum class fetch { due, all };
+// failed: those due, and those whose last fetch failed.
+enum class fetch { due, failed, all };
 
 struct credentials_outcome {
     std::map<std::string, policy::failure> failed;  // by name

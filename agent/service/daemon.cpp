@@ -21,6 +21,7 @@
 #include <algorithm>
 #include <csignal>
 #include <malloc.h>
+#include <utility>
 
 namespace service {
 namespace {
@@ -94,6 +95,7 @@ private:
     io::async_event reloaded_;
     std::uint64_t edit_in_force_ = 0;  // every edit up to this one was read
     bool hangup_ = false;
+    bool logged_in_ = false;  // since the last fetch of credentials
     std::size_t verbs_ = 0;
     std::vector<std::string> diagnostics_;  // of the last edit, logged once
     std::string refused_edit_;
@@ -121,7 +123,11 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
           [this] { return take_credentials(); }),
       timers_(app_.executor(), app_.stop(), slice(), [this] { tick(); }),
       notifier_(app_),
-      login_(app_, group_, timers_, [this] { wake_all(); }),
+      login_(app_, group_, timers_,
+             [this] {
+                 logged_in_ = true;
+                 wake_all();
+             }),
       tasks_(
           app_, group_, timers_,
           [this](const policy::action& step, const policy::result<void>* outcome) {
@@ -342,7 +348,9 @@ io::awaitable<milliseconds> daemon::fetch_credentials()
 {
     const auto alone = co_await fetching_.acquire();
     if (group_.stopping()) co_return no_credential_due;
-    const auto outcome = co_await keep_credentials(app_, reconcile::fetch::due);
+    const auto which = std::exchange(logged_in_, false) ? reconcile::fetch::failed : reconcile::fetch::due;
+    const auto outcome = co_await keep_credentials(app_, which);
+    co_await login_.check();  // a host without exposures has no passes that do
     if (!outcome.wake_at) co_return no_credential_due;
     co_return std::max<milliseconds>(*outcome.wake_at - app_.clock().now(), shortest);
 }

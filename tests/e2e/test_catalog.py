@@ -543,6 +543,14 @@ class CredentialTest(CatalogCase):
             harness.wait_until(lambda: 'credential_failing{credential="bucket"} 1' in harness.scrape(listener))
             self.assertIn("by-itself", self.file.read_text())
 
+    def test_a_login_ends_the_back_off_of_a_running_daemon(self):
+        self.platform.revoke_tokens()
+        with self.host.daemon():
+            harness.wait_until(lambda: "exposure-agent login" in (self.standing()["last_error"] or ""))
+            self.host.login()
+            harness.wait_until(self.file.exists)
+            harness.wait_until(lambda: self.standing()["last_error"] is None)
+
     def test_no_value_is_told_to_anybody(self):
         secret = "a-value-that-nobody-may-see"
         self.show("an-access-key-of-ours", secret)
