@@ -64,19 +64,21 @@ public:
     {
         const auto seen = state_.exposures.find(name.exposure);
         if (seen == state_.exposures.end()) return;  // not in the configuration: not observed
-        seen->second.users.push_back({.id = g.remote_id,
-                                      .name = g.sent.common_name,
-                                      .status = remote_status::ready,
-                                      .status_text = "READY",
-                                      .consumer_group = g.sent.consumer_group,
-                                      .contact = g.sent.contact,
-                                      .group = std::nullopt,
-                                      .created_by = {},
-                                      .creation_date = g.created_at,
-                                      .expiration_date = std::nullopt,
-                                      .expiration_unreadable = false,
-                                      .description = g.sent.description,
-                                      .mark = marker{owner, name, marker_key(g.fingerprint)}});
+        seen->second.users.push_back(
+            {.id = g.remote_id,
+             .name = g.sent.common_name,
+             .status = remote_status::ready,
+             .status_text = "READY",
+             .consumer_group = g.sent.consumer_group,
+             .contact = g.sent.contact,
+             .group = std::nullopt,
+             .created_by = {},
+             .creation_date = g.created_at,
+             .expiration_date = std::nullopt,
+             .expiration_unreadable = false,
+             .description = g.sent.description,
+             .mark =
+                 g.imported ? std::nullopt : std::optional(marker{owner, name, marker_key(g.fingerprint)})});
     }
     void delete_user(const user_name& name, const std::string& id)
     {

@@ -47,7 +47,8 @@ std::map<std::string, known_user> known_users(const policy::desired_state& desir
         const auto found = stored.users.find(s.name);
         if (found == stored.users.end()) continue;
         for (const auto& g : found->second.generations)
-            if (!g.remote_id.empty()) known[g.remote_id] = {s.name, &g == s.pending ? "pending" : "retiring"};
+            if (!g.remote_id.empty() && !g.kept)
+                known[g.remote_id] = {s.name, &g == s.pending ? "pending" : "retiring"};
         const bool removing = s.state == policy::user_state::removing;
         if (s.current && !s.current->remote_id.empty())
             known[s.current->remote_id] = {s.name, removing ? "retiring" : "in_use"};

@@ -86,6 +86,8 @@ class Import(ImportCase):
         self.assertEqual(len(self.ids()), 2)
         self.assertEqual(agent.status(NAME)["retiring"], [])
         self.assertNotIn("orphan", {u["role"] for u in agent.json("users")["users"]})
+        self.assertEqual({u["role"] for u in agent.json("users")["users"] if u["remote_id"] == made[0]}, {None})
+        self.assertNotIn("retire", {e["action"] for e in agent.json("forecast", "--for", "30d")["entries"]})
         agent.settings["exposures"][0]["users"] = []
         agent.write_config()
         agent.run("reconcile", expect=0)
@@ -95,7 +97,7 @@ class Import(ImportCase):
         made = self.by_hand()
         agent = self.consumer(rotation={"retire_after": "0s"})
         done = self.take(agent, made, "--retire")
-        self.assertNotIn("is not deleted", done.stdout)
+        self.assertNotIn("not be deleted", done.stdout)
         agent.run("reconcile", expect=0)
         self.assertEqual(self.ids(), {made[0]})
         agent.run("rotate", NAME, expect=0)
