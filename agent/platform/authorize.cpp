@@ -137,7 +137,9 @@ policy::result<redirected> parse_redirected(std::string_view text)
     text = trimmed(text);
     if (text.empty()) return no_code("the input is empty");
     const auto query = query_in(text);
-    const bool bare = query.empty() && text.find_first_of("/?#") == std::string_view::npos;
+    const bool bare = query.empty() && !text.starts_with('/') &&
+                      text.find_first_of("?#") == std::string_view::npos &&
+                      text.find("://") == std::string_view::npos;
     auto fields = fields_of(query);
     if (bare) fields["code"] = text;
     if (!fields["error"].empty()) return reported(fields["error"], fields["error_description"]);

@@ -216,6 +216,7 @@ BOOST_AUTO_TEST_CASE(codes_in_whatever_is_pasted)
         {"abc", "abc", "", ""},
         {"abc-._~+=", "abc-._~+=", "", ""},
         {"a%2Fb", "a/b", "", ""},
+        {"a+b/c==", "a+b/c==", "", ""},
         {"http://localhost/?code=first&code=second", "first", "", ""},
     };
     for (const auto& row : rows)
