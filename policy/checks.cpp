@@ -228,7 +228,8 @@ std::optional<finding> pending_issued(const facts& f)
     if (ready) return act(f, action_kind::collect, reason::ready, "certificate issued", &g);
     auto found =
         wait(reason::waiting_ready,
-             "the platform has not issued it yet" + std::string(user ? " (" + user->status_text + ")" : ""),
+             "the platform has not issued it yet" +
+                 (user && !user->status_text.empty() ? " (" + user->status_text + ")" : std::string()),
              since + limits::abandon_after);
     found.polls = true;
     return found;

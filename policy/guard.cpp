@@ -104,7 +104,10 @@ finding instance_guard(const desired_exposure& exposure, const observed_exposure
                           "; ask the platform's operator",
                       true);
     if (instance.status != remote_status::ready) {
-        auto g = closed(reason::waiting_instance, "its instance is " + instance.status_text, false);
+        auto g = closed(reason::waiting_instance,
+                        "waiting for its instance: the platform reports " +
+                            (instance.status_text.empty() ? "no status" : instance.status_text),
+                        false);
         g.polls = true;
         return g;
     }

@@ -7,6 +7,7 @@
 #include "policy/limits.hpp"
 
 #include <boost/algorithm/string/case_conv.hpp>
+#include <boost/algorithm/string/trim.hpp>
 #include <boost/json.hpp>
 
 #include <algorithm>
@@ -61,8 +62,9 @@ policy::group_fields fields_of(const json::object& object)
 
 policy::remote_status read_status(std::string_view text)
 {
-    if (text == "READY") return policy::remote_status::ready;
-    const auto word = boost::algorithm::to_upper_copy(std::string(text));
+    auto word = boost::algorithm::to_upper_copy(std::string(text));
+    boost::algorithm::trim(word);
+    if (word == "READY") return policy::remote_status::ready;
     const bool failed = word.find("FAIL") != std::string::npos || word.find("ERROR") != std::string::npos;
     return failed ? policy::remote_status::failed : policy::remote_status::in_progress;
 }

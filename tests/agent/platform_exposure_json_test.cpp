@@ -128,7 +128,8 @@ BOOST_AUTO_TEST_CASE(expiration_dates)
 BOOST_AUTO_TEST_CASE(an_unknown_status_is_not_ready)
 {
     using policy::remote_status;
-    BOOST_CHECK(user(R"("status": "READY")").status == remote_status::ready);
+    for (const char* word : {"READY", "ready", " Ready "})
+        BOOST_CHECK(user(R"("status": ")" + std::string(word) + "\"").status == remote_status::ready);
     for (const char* word : {"FAILED", "ERROR", "failed", "CREATE_FAILED"})
         BOOST_CHECK(user(R"("status": ")" + std::string(word) + "\"").status == remote_status::failed);
     for (const char* word : {"IN PROGRESS", "ready?", ""})
