@@ -169,6 +169,9 @@ io::awaitable<void> run_exposure(state& s, std::string exposure, pass_options op
         waits.report(last, options.only, s.outside().clock.steady());
         if (auto slept = co_await s.outside().clock.sleep_for(*last.soon); !slept) break;
     }
+    if (last.observe_failed && last.observe_failed->code == policy::errc::stopping)
+        last.observe_failed->context =
+            "exposure " + exposure + ": not finished when --timeout or a signal ended the command";
     tell(into, s, exposure, last, pass.failed(), options.only);
 }
 
