@@ -28,6 +28,7 @@ import harness  # noqa: E402
 TIME = shutil.which("time")
 MIB = 1 << 20
 BODY = 15 * MIB
+BATCH = 1_000  # users that the simulator makes within the harness's time limit
 USERS = [{"name": f"user-{n}", "consumer_group": "siem", "key": "ecdsa-p256", "rotation": {"retire_after": "0s"}}
          for n in range(2)]
 FAST = {"exposure": {"ready_delay_ms": 0, "instance_ready_delay_ms": 0}}
@@ -91,9 +92,8 @@ def attacked(endpoint, effect):
 
 def crowded(count):
     with harness.Simulator(FAST) as simulator, harness.Agent(simulator, users=USERS) as agent:
-        for first in range(0, count, 10_000):
-            simulator.control("POST", "/users", {"variant": "log", "tenant": harness.TENANT,
-                                                 "count": min(10_000, count - first)})
+        for _ in range(0, count, BATCH):
+            simulator.control("POST", "/users", {"variant": "log", "tenant": harness.TENANT, "count": BATCH})
         return peak(agent, "reconcile", "--timeout", "120s")
 
 
