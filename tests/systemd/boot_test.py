@@ -180,11 +180,11 @@ class boot(unittest.TestCase):
         self.wait(lambda: [entry for entry in self.journal("-u", UNIT, "-p", "err")
                            if "intervall" in str(entry["MESSAGE"]) and f"{CONFIGURATION}:" in str(entry["MESSAGE"])],
                   "the mistake is in the journal")
-        self.assertEqual(self.machine.show(UNIT, "ActiveState"), "active")
+        self.wait(lambda: self.machine.show(UNIT, "ActiveState") == "active", "the service is active, not reloading")
         self.settings["reconcile"] = good
         self.configure()
         self.run_in("systemctl", "reload", UNIT)
-        self.assertEqual(self.machine.show(UNIT, "ActiveState"), "active")
+        self.wait(lambda: self.machine.show(UNIT, "ActiveState") == "active", "the service is active, not reloading")
         self.assertEqual(self.user()["generation"], before)
 
     def operators_see_it(self):
