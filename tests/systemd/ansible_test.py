@@ -143,7 +143,7 @@ class rollout(unittest.TestCase):
 
     def assert_served(self, login):
         """The agent runs now and after a boot, its user has a certificate, and nothing needs attention."""
-        self.assertEqual(self.machine.show(UNIT, "ActiveState"), "active")
+        self.machine.wait_until(lambda: self.machine.show(UNIT, "ActiveState") == "active", "the service is active")
         self.assertEqual(self.machine.run("systemctl", "is-enabled", UNIT).stdout.strip(), "enabled")
         status = json.loads(self.machine.run("exposure-agent", "status", "--check", "-o", "json").stdout)
         self.assertEqual((status["login"], [user["state"] for user in status["users"]]), (login, ["valid"]))
@@ -163,7 +163,7 @@ class rollout(unittest.TestCase):
             self.assertIn("exposure-agent login", told)
             self.assertEqual(list(reached), [KEEPER])
             self.assertFalse(self.contacted.exists())
-            self.assertEqual(self.machine.show(UNIT, "ActiveState"), "active")
+            self.machine.wait_until(lambda: self.machine.show(UNIT, "ActiveState") == "active", "the service is active")
 
         with self.subTest("after its login: every user is up to date, and the token is published"):
             self.machine.run("exposure-agent", "login", "--code", self.simulator.code())
