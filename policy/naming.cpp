@@ -26,6 +26,7 @@ std::optional<std::string> take(std::string_view& text, std::string_view key)
 
 std::optional<marker> parse_marker(std::string_view inside)
 {
+    if (inside.ends_with(' ')) return std::nullopt;  // take() would skip it
     auto owner = take(inside, "owner");
     auto user = take(inside, "user");
     auto key = take(inside, "key");
