@@ -29,7 +29,6 @@ peer_packages=(
     lintian                 # the Debian package
     debootstrap             # ... and its lifecycle in a clean root directory
     systemd systemd-container  # ... and under a booted systemd
-    'ansible-core|ansible' ansible-lint yamllint  # ... and the Ansible role
     tinyproxy-bin strace
     chromium                # the status page in a browser
     python3-icalendar       # the calendar of the forecast

@@ -67,16 +67,13 @@ class Machine:
         self._transcript.write(f"\n## {text}\n")
         self._transcript.flush()
 
-    def enter(self, *command):
-        """The command line that runs a command in the machine, as root."""
-        return ["nsenter", "--target", str(self._leader), "--mount", "--uts", "--ipc", "--pid",
-                f"--root=/proc/{self._leader}/root", "--wdns=/", "--", "env", "-i",
-                "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", *command]
-
     def run(self, *command, check=True, stdin=None, quiet=False):
-        """Runs a command in the machine."""
+        """Runs a command in the machine, as root."""
         words = [str(word) for word in command]
-        done = subprocess.run(self.enter(*words), input=stdin, capture_output=True, text=True)
+        done = subprocess.run(["nsenter", "--target", str(self._leader), "--mount", "--uts", "--ipc", "--pid",
+                               f"--root=/proc/{self._leader}/root", "--wdns=/", "--", "env", "-i",
+                               "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", *words],
+                              input=stdin, capture_output=True, text=True)
         if not quiet:
             self._transcript.write(f"\n# {shlex.join(words)}\n{done.stdout}{done.stderr}")
             self._transcript.write(f"[exit {done.returncode}]\n" if done.returncode else "")

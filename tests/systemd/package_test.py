@@ -26,17 +26,6 @@ EXPECTED = """
 /usr/share/doc/exposure-agent/changelog.gz
 /usr/share/doc/exposure-agent/copyright
 /usr/share/doc/exposure-agent/examples/agent.yaml
-/usr/share/doc/exposure-agent/examples/ansible/README.md
-/usr/share/doc/exposure-agent/examples/ansible/inventory/group_vars/all.yml
-/usr/share/doc/exposure-agent/examples/ansible/inventory/group_vars/keepers.yml
-/usr/share/doc/exposure-agent/examples/ansible/inventory/group_vars/readers.yml
-/usr/share/doc/exposure-agent/examples/ansible/inventory/hosts.yml
-/usr/share/doc/exposure-agent/examples/ansible/roles/exposure_agent/defaults/main.yml
-/usr/share/doc/exposure-agent/examples/ansible/roles/exposure_agent/handlers/main.yml
-/usr/share/doc/exposure-agent/examples/ansible/roles/exposure_agent/meta/main.yml
-/usr/share/doc/exposure-agent/examples/ansible/roles/exposure_agent/tasks/main.yml
-/usr/share/doc/exposure-agent/examples/ansible/roles/exposure_agent/templates/agent.yaml.j2
-/usr/share/doc/exposure-agent/examples/ansible/site.yml
 /usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent.service.d/client-secret.conf
 /usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent.service.d/give-to-group.conf
 /usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent.service.d/output-group.conf
