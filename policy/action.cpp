@@ -92,7 +92,7 @@ bool can_roll_back(const stored_user& user)
 
 failure no_way_back(const user_name& name)
 {
-    return {.code = errc::usage,
+    return {.code = errc::refused,
             .context = name.text() + ": no previous certificate to return to",
             .kind = retry::never};
 }
@@ -106,6 +106,23 @@ result<action> roll_back(const stored_user& user)
                   .sentence = "previous certificate restored by rollback",
                   .generation = user.previous,
                   .remote_id = {}};
+}
+
+std::vector<action> without(const stored_user& user, const std::set<std::string>& ids)
+{
+    std::vector<action> steps;
+    const auto* current = user.find(user.current);
+    const auto* pending = find_pending(user);
+    if (!current || !current->deployed_at || user.unwanted_since) return steps;
+    for (const auto& g : user.generations)
+        if (&g != current && &g != pending && ids.contains(g.remote_id))
+            steps.push_back({.kind = action_kind::retire,
+                             .name = user.name,
+                             .why = reason::superseded,
+                             .sentence = "a person deleted it",
+                             .generation = g.id,
+                             .remote_id = g.remote_id});
+    return steps;
 }
 
 std::optional<action> pending_hooks(const stored_user& user, bool force)

@@ -9,7 +9,9 @@
 #include <boost/describe.hpp>
 
 #include <optional>
+#include <set>
 #include <string>
+#include <vector>
 
 // One step for one user or one exposure, self-contained: `plan` prints it, `reconcile` performs it.
 
@@ -72,9 +74,13 @@ const char* contract_word(const action&) noexcept;
 
 // --- Actions a person requests outside the plan: `rollback` and `deploy`.
 
-// Returns to the previous certificate; errc::usage when there is no usable one.
+// Returns to the previous certificate; errc::refused when there is no usable one.
 result<action> roll_back(const stored_user&);
 failure no_way_back(const user_name&);
+
+// The retirements of replaced generations whose users, by these ids, a person has deleted on the platform.
+// The next pass does the same when the successor is not in use yet.
+std::vector<action> without(const stored_user&, const std::set<std::string>& ids);
 
 // True when `rollback` has a usable previous certificate.
 bool can_roll_back(const stored_user&);

@@ -352,7 +352,7 @@ struct narrator {
 
     answer operator()(const event::created& e) const
     {
-        return line{"created", e.made.id, std::string(word_of(e.why)) + ": " + e.made.sent.common_name};
+        return line{"created", e.made.id, e.made.sent.common_name + " (" + std::string(word_of(e.why)) + ")"};
     }
     answer operator()(const event::submitting& e) const
     {

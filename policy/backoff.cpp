@@ -30,6 +30,11 @@ bool is_granting(errc code, retry kind)
     return code == errc::probe_refused && kind == retry::later;
 }
 
+bool needs_login(const std::optional<failure_memory>& memory)
+{
+    return memory && (memory->code == errc::login_required || memory->code == errc::client_refused);
+}
+
 // Reports a block that is new or has ended, compared with the record.
 template <class Event>
 void add_verdict(std::vector<Event>& found, const std::optional<verdict>& kept, const decision& view)
@@ -148,6 +153,21 @@ std::vector<exposure_event> conclusions(const stored_exposure& exposure, const d
     std::vector<exposure_event> found;
     if (exposure.unreadable.empty()) add_verdict(found, exposure.blocked, view);
     return found;
+}
+
+std::optional<user_event> after_login(const stored_user& user)
+{
+    const event::recovered over{.step = needs_login(user.failure),
+                                .hooks = needs_login(user.deploy_failure),
+                                .clearing = needs_login(user.clear_failure)};
+    if (!user.unreadable.empty() || !(over.step || over.hooks || over.clearing)) return std::nullopt;
+    return over;
+}
+
+std::optional<exposure_event> after_login(const stored_exposure& exposure)
+{
+    if (!exposure.unreadable.empty() || !needs_login(exposure.failure)) return std::nullopt;
+    return event::exposure_recovered{};
 }
 
 }  // namespace policy

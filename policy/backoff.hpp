@@ -53,4 +53,8 @@ std::map<user_name, std::vector<user_event>> observations(const stored_state&, c
 std::vector<user_event> conclusions(const stored_user&, const decision&);
 std::vector<exposure_event> conclusions(const stored_exposure&, const decision&);
 
+// What a login adds to the record: the failures that it ends are over, so what they held back is due.
+std::optional<user_event> after_login(const stored_user&);
+std::optional<exposure_event> after_login(const stored_exposure&);
+
 }  // namespace policy

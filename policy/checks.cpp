@@ -319,7 +319,7 @@ std::optional<finding> needs_new(const facts& f)
                          "; this creates the user again and leaves the old one on the platform. Restore "
                          "owner, or run: exposure-agent reconcile --accept-loss");
     const bool asked = f.have && f.have->rotate_asked_at.has_value();
-    if (f.current && f.want->rotation.paused && !asked)
+    if (f.current && is_paused(f) && !asked)
         return block(reason::paused,
                      sentence + ", but rotation.paused is true; unset it, or run: exposure-agent rotate " +
                          f.have->name.text());
@@ -374,7 +374,7 @@ finding next_step(const facts& f)
 {
     for (const auto rule : chain)
         if (auto found = rule(f)) return *found;
-    return wait(reason::healthy, "in use, not due for rotation", due_at(f));
+    return wait(reason::healthy, stands(f), due_at(f));
 }
 
 // ---- cleanup

@@ -122,14 +122,14 @@ std::optional<sys_days> day_of(int y, int m, int d)
     return sys_days(date);
 }
 
-// hh:mm[:ss[.fraction]]
-std::optional<seconds> clock_time(scanner& in)
+// hh:mm[:ss[.fraction]], without colons in the basic format
+std::optional<seconds> clock_time(scanner& in, bool basic = false)
 {
     const auto h = in.number(2, 2);
-    if (!h || *h > 23 || !in.take(':')) return std::nullopt;
+    if (!h || *h > 23 || in.take(':') == basic) return std::nullopt;
     const auto m = in.number(2, 2);
     if (!m || *m > 59) return std::nullopt;
-    if (!in.take(':')) return hours(*h) + minutes(*m);
+    if (basic ? !in.at_digit() : !in.take(':')) return hours(*h) + minutes(*m);
     const auto s = in.number(2, 2);
     if (!s || *s > 60) return std::nullopt;
     if (in.take_any(".,") && in.digits().size() > 9) return std::nullopt;
@@ -197,19 +197,21 @@ std::optional<instant> unix_time(scanner in)
     return is_writable(when) ? std::optional(when) : std::nullopt;
 }
 
-// 2026-11-20, 2026-11-20T18:39:10.123Z, 2026-11-20 18:39:10 +01:00
+// 2026-11-20, 2026-11-20T18:39:10.123Z, 2026-11-20 18:39:10 +01:00; in the basic format 20261120T183910Z, but
+// no date alone, which is a number of seconds
 std::optional<instant> iso_8601(scanner in)
 {
     const auto y = in.number(4, 4);
-    if (!y || !in.take('-')) return std::nullopt;
+    if (!y) return std::nullopt;
+    const bool basic = !in.take('-');
     const auto m = in.number(2, 2);
-    if (!m || !in.take('-')) return std::nullopt;
+    if (!m || in.take('-') == basic) return std::nullopt;
     const auto d = in.number(2, 2);
     if (!d) return std::nullopt;
     const auto day = day_of(*y, *m, *d);
-    if (in.done()) return at(day, seconds(0), seconds(0));
+    if (in.done() && !basic) return at(day, seconds(0), seconds(0));
     if (!in.take_any("Tt ")) return std::nullopt;
-    const auto time = clock_time(in);
+    const auto time = clock_time(in, basic);
     in.blanks();
     const auto ahead = offset(in);
     return in.done() ? at(day, time, ahead) : std::nullopt;

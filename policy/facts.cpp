@@ -176,6 +176,17 @@ duration length_of(const lead& renew_before, duration lifetime)
     return std::get<duration>(renew_before);
 }
 
+duration lifetime_of(const certificate_facts& certificate)
+{
+    return std::max(certificate.expiry() - certificate.not_before, duration(0));
+}
+
+// Used instead of a renew_before that is not smaller than the lifetime.
+duration cut_lead(duration lifetime)
+{
+    return lifetime / 3;
+}
+
 duration spread_of(duration lifetime, std::string_view seed)
 {
     const auto widest = lifetime.count() * limits::spread_percent / 100;
@@ -191,17 +202,34 @@ rotation_time rotate_at(const certificate_facts& certificate, const lead& renew_
                         const std::string& owner, const user_name& name)
 {
     const auto expiry = certificate.expiry();
-    const auto lifetime = std::max(expiry - certificate.not_before, duration(0));
+    const auto lifetime = lifetime_of(certificate);
     rotation_time due;
     auto lead_time = length_of(renew_before, lifetime);
     if (lead_time >= lifetime) {
-        lead_time = lifetime / 3;
+        lead_time = cut_lead(lifetime);
         due.lead_cut = true;
     }
-    const auto spread = spread_of(lifetime, owner + '\0' + name.text() + '\0' + certificate.serial);
+    const auto spread = spread_of(lifetime, owner + '\0' + name.text());
     // A fresh certificate is never due immediately, however long the lead time.
     due.at = std::max(expiry - lead_time - spread, certificate.not_before + lifetime / 100);
     return due;
+}
+
+std::optional<std::string> lead_warning(const certificate_facts& certificate, const lead& renew_before)
+{
+    const auto lifetime = lifetime_of(certificate);
+    const auto lead_time = length_of(renew_before, lifetime);
+    if (lead_time < lifetime || lifetime == duration(0)) return std::nullopt;
+    return "rotation.renew_before (" + format_duration(lead_time) +
+           ") is not shorter than the lifetime of its certificate (" + format_duration(lifetime) +
+           "); rotating " + format_duration(cut_lead(lifetime)) +
+           " before expiry instead. Set a shorter renew_before";
+}
+
+std::optional<std::string> lead_warning(const facts& f)
+{
+    if (!f.current || !f.current->certificate || !f.want) return std::nullopt;
+    return lead_warning(*f.current->certificate, f.want->rotation.renew_before);
 }
 
 generation describe_generation(const std::string& fingerprint, const desired_exposure& exposure,
@@ -299,6 +327,16 @@ std::optional<std::pair<reason, std::string>> need(const facts& f)
 std::string lost_pair(const generation& g)
 {
     return "its private key or certificate (generation " + g.id + ") is missing or damaged";
+}
+
+bool is_paused(const facts& f)
+{
+    return f.want && f.want->rotation.paused;
+}
+
+std::string stands(const facts& f)
+{
+    return is_paused(f) ? "in use; its rotation is paused (rotation.paused)" : "in use, not due for rotation";
 }
 
 std::optional<instant> due_at(const facts& f)

@@ -115,7 +115,8 @@ finding block(reason, std::string sentence);
 // --- Why a user needs a new certificate
 
 // When a certificate is due (contract section 2).
-// Deterministic, not random: the same inputs always give the same instant.
+// Deterministic, not random: the same inputs always give the same instant. The spread is fixed per user: all
+// of its certificates have the same share of the widest spread.
 struct rotation_time {
     instant at;             // rotate_at = expiry - renew_before - spread
     bool lead_cut = false;  // renew_before was not smaller than the lifetime: a third of it is used instead
@@ -123,6 +124,11 @@ struct rotation_time {
 
 rotation_time rotate_at(const certificate_facts&, const lead& renew_before, const std::string& owner,
                         const user_name&);
+
+// The warning about a renew_before that is not smaller than the lifetime; nullopt when it is.
+std::optional<std::string> lead_warning(const certificate_facts&, const lead& renew_before);
+// About the certificate in use.
+std::optional<std::string> lead_warning(const facts&);
 
 // A new generation of this key (SHA-256 of its public key, hex), as the configuration currently defines it.
 generation describe_generation(const std::string& fingerprint, const desired_exposure&, const desired_user&,
@@ -137,6 +143,12 @@ std::optional<std::pair<reason, std::string>> need(const facts&);
 
 // What is wrong with a generation whose key_on_disk is false.
 std::string lost_pair(const generation&);
+
+// True when rotation.paused keeps its certificate in use from being rotated.
+bool is_paused(const facts&);
+
+// A user with nothing to do, as a sentence.
+std::string stands(const facts&);
 
 // When the certificate in use is due; nullopt without one, or when the user is no longer wanted.
 std::optional<instant> due_at(const facts&);

@@ -28,8 +28,10 @@ inline constexpr duration probe_patience = 10min;  // how long the broker may st
 inline constexpr duration creation_window = 24h;   // of reconcile.max_creates_per_user
 inline constexpr std::size_t read_by_id = 20;      // up to this many users of an exposure are read one by one
 inline constexpr duration list_period = 24h;       // the list is fetched at least this often
-inline constexpr duration list_catch_up = 2h;      // an overdue list is fetched within this
-inline constexpr duration wake_cap = 60s;          // longest sleep before reading the wall clock again
-inline constexpr int spread_percent = 5;           // share of the lifetime over which rotate_at is spread
+// An overdue list is fetched within this. No divisor of a day: the time of day differs from one to the next,
+// so that it also suits a host that is off every night.
+inline constexpr duration list_catch_up = 20h;
+inline constexpr duration wake_cap = 60s;  // longest sleep before reading the wall clock again
+inline constexpr int spread_percent = 5;   // share of the lifetime over which rotate_at is spread
 
 }  // namespace policy::limits

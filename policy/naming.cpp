@@ -108,6 +108,19 @@ std::optional<marker> find_marker(std::string_view description)
     return std::nullopt;
 }
 
+std::string about(const std::string& whom, const std::string& sentence)
+{
+    const auto command = std::min(sentence.find("exposure-agent "), sentence.size());
+    for (auto at = sentence.find(whom); at < command; at = sentence.find(whom, at + 1)) {
+        const auto end = at + whom.size();
+        const bool starts = at == 0 || sentence[at - 1] == ' ';
+        if (starts && (end == sentence.size() ||
+                       std::string_view(" :,;.").find(sentence[end]) != std::string_view::npos))
+            return sentence;
+    }
+    return whom + ": " + sentence;
+}
+
 bool is_cut_off(std::string_view shown, std::string_view sent)
 {
     return shown.size() < sent.size() && sent.starts_with(shown) &&

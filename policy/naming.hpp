@@ -63,11 +63,8 @@ inline std::string count(std::size_t number, const std::string& noun)
     return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
-// The sentence, prefixed with `whom: ` unless it already contains that name.
-inline std::string about(const std::string& whom, const std::string& sentence)
-{
-    return sentence.find(whom) == std::string::npos ? whom + ": " + sentence : sentence;
-}
+// The sentence, prefixed with `whom: ` unless it already names them. A path or a command in it names nobody.
+std::string about(const std::string& whom, const std::string& sentence);
 
 inline std::string about(const user_name& name, const std::string& sentence)
 {

@@ -89,7 +89,8 @@ void add_user(std::vector<seen_case>& found, const user_status& s, const notify_
         found.push_back({notify_case::expiry, name,
                          name + ": certificate " + (c->expiry() <= now ? "expired at " : "expires at ") +
                              format_utc(c->expiry()),
-                         command("explain", name), c->expiry() - warning});
+                         command("explain", name),
+                         std::max(c->expiry() - warning, s.current->published_at.value_or(c->not_before))});
 }
 
 std::vector<seen_case> cases_of(const notify_facts& facts, instant now)

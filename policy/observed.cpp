@@ -61,7 +61,7 @@ instant next_list_after(const std::string& owner, const std::string& exposure, i
 }
 
 inquiry inquiry_of(const desired_state& desired, const desired_exposure& exposure, const stored_state& stored,
-                   instant now, std::optional<duration> interval)
+                   instant now, std::optional<instant> previous_pass)
 {
     const auto found = stored.exposures.find(exposure.name);
     const auto kept = found == stored.exposures.end() ? stored_exposure() : found->second;
@@ -69,11 +69,11 @@ inquiry inquiry_of(const desired_state& desired, const desired_exposure& exposur
     // in the future: the clock was set back
     const bool never = !kept.listed_at || *kept.listed_at > now;
     const auto overdue = [&] { return next_list_after(stored.owner, exposure.name, *kept.listed_at) <= now; };
-    const auto its_turn = [&] {  // twice the interval: a pass may take longer than usual
-        return !interval ||
-               next_turn(stored.owner, exposure.name, limits::list_catch_up, now - 2 * *interval) <= now;
+    const auto slot_of = [&](duration period) {
+        return next_turn(stored.owner, exposure.name, period, *previous_pass) <= now;
     };
-    asked.due = never || (overdue() && its_turn());
+    asked.due = never || (overdue() &&
+                          (!previous_pass || slot_of(limits::list_period) || slot_of(limits::list_catch_up)));
     asked.list = asked.instance.empty();
 
     std::size_t users = 0;

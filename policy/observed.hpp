@@ -84,10 +84,11 @@ struct inquiry {
 // The list is needed when no instance is known, with more than limits::read_by_id users, once a day, while
 // the outcome of a POST is unknown, once its late duplicate would be listed, after a failed deletion, and
 // when a user is to be removed.
-// interval: between repeated passes; an overdue list then waits for its slot within limits::list_catch_up, so
-// that hosts that come back together do not all fetch it at once. nullopt: a single pass, no waiting.
+// previous_pass: of a schedule that repeats them, or when that schedule began. An overdue list is then
+// fetched by the first pass after its daily slot or after a slot within limits::list_catch_up, so that hosts
+// that come back together do not all fetch it at once. nullopt: a single pass, no waiting.
 inquiry inquiry_of(const desired_state&, const desired_exposure&, const stored_state&, instant now,
-                   std::optional<duration> interval = std::nullopt);
+                   std::optional<instant> previous_pass = std::nullopt);
 
 // The next slot after this instant, with a phase derived from owner and exposure: this spreads a
 // fleet even after all its hosts came back together. Slots of periods that divide each other

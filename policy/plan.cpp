@@ -82,7 +82,7 @@ private:
             wait_for(f, step, view);
         }
         result_.waits_for_platform |= step.polls && guard.open() && sets_pace(name.exposure);
-        wake(name.exposure, view.next_at);
+        wake(name.exposure, step.until);
         // hooks wait alongside the user's next step and never delay it
         if (f.have) wake(name.exposure, not_before(f.have->deploy_failure, f.wanted_fingerprint, now_));
         auto extras = clearing_up(f);
@@ -129,7 +129,9 @@ private:
                                      .sentence = step.sentence,
                                      .next = view.next,
                                      .next_at = step.until});
-        } else if (step.why == reason::healthy && !f.want->rotation.paused) {
+        } else if (step.why == reason::healthy && is_paused(f)) {
+            view.next_at = std::nullopt;
+        } else if (step.why == reason::healthy) {
             view.next = "rotate";
             result_.later.push_back(
                 {.name = view.name,
@@ -286,7 +288,9 @@ fact_list facts_of(const facts& f, const std::optional<failure>& failed)
     if (!f.have) return list;
     list.emplace_back("generations", std::to_string(f.have->generations.size()));
     list.emplace_back("made_within_a_day", std::to_string(f.have->creations.size()));
-    if (const auto due = due_at(f)) list.emplace_back("rotate_at", format_utc(*due));
+    if (const auto due = due_at(f))
+        list.emplace_back("rotate_at", is_paused(f) ? "never, rotation.paused is true" : format_utc(*due));
+    if (const auto warning = lead_warning(f)) list.emplace_back("warning", *warning);
     if (f.have->failure) list.emplace_back("last_failure", f.have->failure->sentence);
     if (f.have->deploy_failure) list.emplace_back("last_hook_failure", f.have->deploy_failure->sentence);
     if (f.have->clear_failure) list.emplace_back("last_deletion_failure", f.have->clear_failure->sentence);
@@ -352,13 +356,16 @@ explanation explain(const desired_state& desired, const observed_state& observed
     const auto seen = observed.exposures.find(name.exposure);
     const auto failed = seen == observed.exposures.end() ? std::nullopt : seen->second.error;
     const auto wanted = stored.leaving ? leaving_state(desired) : desired;
-    e.facts = facts_of(join(user_index(wanted, observed, stored), name, now, {}), failed);
+    const user_index all(wanted, observed, stored);
+    const auto f = join(all, name, now, {});
+    e.facts = facts_of(f, failed);
     if (const auto found = std::ranges::find(plan.users, name, &decision::name); found != plan.users.end())
         e.decision = *found;
     const auto whole = std::ranges::find(plan.exposures, user_name{name.exposure, ""}, &decision::name);
     if (whole != plan.exposures.end() && whole->blocked)
         e.facts.emplace_back("exposure_blocked", whole->sentence);
-    e.would_change = changers_of(e.decision.why);
+    const bool kept = e.decision.why == reason::healthy && is_paused(f);
+    e.would_change = changers_of(kept ? reason::paused : e.decision.why);
     const bool refused = e.decision.why == reason::unreachable && failed && failed->code == errc::forbidden;
     if (refused)
         e.would_change = {

@@ -44,7 +44,7 @@ std::vector<retiring_user> retiring_of(const facts& f)
     for (const auto& g : f.have->generations) {
         if (g.remote_id.empty() || g.missing_since || g.kept || is_of_another_owner(f, g)) continue;
         std::optional<instant> at;
-        if (!f.want && f.have->unwanted_since)
+        if (!f.want && f.have->unwanted_since && !f.have->blocked)
             at = f.leaving && f.leaving->at_once ? f.now
                                                  : *f.have->unwanted_since + f.have->entry.retire_after;
         else if (f.want && is_left_over(f, g) && f.current && f.current->deployed_at)
@@ -103,7 +103,7 @@ void judge_state(user_status& s, const facts& f, const stored_exposure* exposure
         s.reason = word_of(memory->code);
         return;
     }
-    const bool due = s.rotate_at && *s.rotate_at <= f.now;
+    const bool due = s.due_at && *s.due_at <= f.now;
     if (unreachable && (!f.current || due)) {
         set(s, f.current || f.pending ? user_state::failing : user_state::absent, reason::unreachable,
             exposure->failure->sentence, true);
@@ -119,10 +119,10 @@ void judge_state(user_status& s, const facts& f, const stored_exposure* exposure
     if (!f.current) return set(s, user_state::absent, reason::absent, "no certificate yet", true);
     if (due)
         return set(s, user_state::due, reason::rotation_due,
-                   "due for rotation since " + format_utc(*s.rotate_at), false);
+                   "due for rotation since " + format_utc(*s.due_at), false);
     if (have->output != output_condition::sound && have->output != output_condition::changed)
         return set(s, user_state::failing, reason::output_damaged, have->output_detail, true);
-    set(s, user_state::valid, reason::healthy, "in use, not due for rotation", false);
+    set(s, user_state::valid, reason::healthy, stands(f), false);
 }
 
 std::string directory_of(const facts& f)
@@ -136,8 +136,11 @@ user_status stand(const user_index& all, const user_name& name, instant now)
     const auto f = join(all, name, now, {});
     const auto exposure = all.stored.exposures.find(name.exposure);
     user_status s{.name = name, .directory = directory_of(f), .current = f.current, .pending = f.pending};
+    s.wanted = f.want != nullptr;
+    s.warning = lead_warning(f).value_or("");
     if (f.have) {
-        s.rotate_at = due_at(f);
+        s.due_at = due_at(f);
+        if (!is_paused(f)) s.rotate_at = s.due_at;
         s.deploy = deploy_of(f);
         s.retiring = retiring_of(f);
         judge_failures(s, *f.have);
@@ -147,6 +150,30 @@ user_status stand(const user_index& all, const user_name& name, instant now)
 }
 
 }  // namespace
+
+std::string tally::sentence() const
+{
+    auto text = std::to_string(up_to_date) + " of " + count(wanted, "user") + " up to date";
+    if (paused) text += ", " + std::to_string(paused) + " paused";
+    if (removing) text += ", " + std::to_string(removing) + " being removed";
+    if (kept) text += ", " + std::to_string(kept) + " no longer in the configuration";
+    return text;
+}
+
+tally tally_of(const std::vector<user_status>& users)
+{
+    tally all;
+    for (const auto& s : users) {
+        if (!s.wanted) {
+            ++(s.state == user_state::removing ? all.removing : all.kept);
+            continue;
+        }
+        ++all.wanted;
+        if (s.state == user_state::valid && !s.attention) ++all.up_to_date;
+        if (s.state == user_state::blocked && s.reason == word_of(reason::paused)) ++all.paused;
+    }
+    return all;
+}
 
 std::string owner_change::sentence() const
 {

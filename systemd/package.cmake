@@ -22,7 +22,8 @@ set(CPACK_INSTALL_DEFAULT_DIRECTORY_PERMISSIONS
 set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
 set(CPACK_DEBIAN_PACKAGE_SECTION net)
 set(CPACK_DEBIAN_PACKAGE_PRIORITY optional)
-# libsystemd0 is loaded with dlopen, so dpkg-shlibdeps does not find it
+# Boost and yaml-cpp are linked statically (see CMakeLists.txt), so a package built on Debian 12 also fits Debian 13 and
+# Ubuntu 24.04. libsystemd0 is loaded with dlopen, so dpkg-shlibdeps does not find it
 set(CPACK_DEBIAN_PACKAGE_DEPENDS "systemd (>= 247), libsystemd0")
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS ca-certificates)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)

@@ -1,15 +1,15 @@
 # All packages that this project needs. Sourced by run.sh and demo.sh.
 # An entry a|b is satisfied by either package; if both are missing, the first is installed.
 
-# The version in the names of the Boost packages depends on the distribution.
+# The versions in the names of the packages of Boost and clang depend on the distribution.
 distribution() {
     # shellcheck source=/dev/null
     (source /etc/os-release 2>/dev/null && echo "${ID:-unknown} ${VERSION_ID:-}") || echo unknown
 }
 
 case $(distribution) in
-"ubuntu 24.04") boost=1.83 ;;
-*) boost=1.81 ;;  # Debian 12
+"ubuntu 24.04") boost=1.83 clang=18 ;;
+*) boost=1.81 clang=14 ;;  # Debian 12
 esac
 
 build_packages=(
@@ -27,8 +27,9 @@ peer_packages=(
     prometheus              # promtool: alert rules and dashboard
     python3-jsonschema python3-yaml  # JSON Schema of the configuration
     lintian                 # the Debian package
-    debootstrap             # ... and its lifecycle in a clean root directory
+    mmdebstrap              # ... and its lifecycle in clean root directories
     systemd systemd-container  # ... and under a booted systemd
+    'ansible-core|ansible' ansible-lint yamllint  # ... and the Ansible role
     tinyproxy-bin strace
     chromium                # the status page in a browser
     python3-icalendar       # the calendar of the forecast
@@ -42,6 +43,7 @@ identity_packages=(
 )
 command -v npm >/dev/null || identity_packages+=(npm)  # some nodejs packages include npm
 python3 -m pip --version >/dev/null 2>&1 || identity_packages+=(python3-pip)
+fuzzing_packages=(clang "libclang-rt-$clang-dev")
 kafka_packages=('default-jdk-headless|openjdk-17-jdk-headless' maven kcat)
 
 as_root() {

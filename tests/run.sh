@@ -15,6 +15,8 @@ usage: tests/run.sh [OPTION...]
   --with-kafka         also test against a real Kafka broker, downloaded with Maven
   --with-identity-servers  also test against Keycloak and oidc-provider, downloaded with Maven and npm, behind nginx,
                        HAProxy, Apache, Caddy, Envoy and Squid, and with OpenBao; Envoy and OpenBao come from PyPI
+  --with-fuzzing       also run the fuzz targets for ten minutes (needs clang), in build-fuzz/, with the processor time
+                       that the other tests leave
   --werror             treat warnings as errors
   --debug              build in debug mode in build/ (default: Release)
   --no-install         do not install packages
@@ -27,13 +29,14 @@ type=Release
 settings=()
 kafka=OFF
 identity=OFF
-sanitizers= crash_points= install=yes
+sanitizers= crash_points= fuzzing= install=yes
 while [ $# != 0 ]; do
     case $1 in
     --with-sanitizers) sanitizers=yes ;;
     --with-crash-points) crash_points=yes ;;
     --with-kafka) kafka=ON ;;
     --with-identity-servers) identity=ON ;;
+    --with-fuzzing) fuzzing=yes ;;
     --werror) settings+=(-DWERROR=ON) ;;
     --debug) type=Debug ;;
     --no-install) install= ;;
@@ -49,6 +52,7 @@ if [ -n "$install" ]; then
     peers=("${peer_packages[@]}")
     [ $kafka = OFF ] || peers+=("${kafka_packages[@]}")
     [ $identity = OFF ] || peers+=("${identity_packages[@]}")
+    [ -z "$fuzzing" ] || peers+=("${fuzzing_packages[@]}")
     install_packages "${build_packages[@]}" "${test_packages[@]}" -- "${peers[@]}"
 fi
 
@@ -80,6 +84,15 @@ run_tests() {
         --test-output-size-passed 1000000 --output-junit "$PWD/$directory/tests.xml" "$@" | tee "$directory/tests.txt" || failed=yes
 }
 
+fuzzer=
+if [ -n "$fuzzing" ] && command -v clang++ >/dev/null; then
+    mkdir -p build-fuzz
+    # the same random numbers in each run: a change is not to fail for what an older one overlooked
+    SEED=1 setsid chrt --idle 0 tests/fuzz/run.sh 600 >build-fuzz/run.txt 2>&1 &
+    fuzzer=$!
+    trap 'kill -- -"$fuzzer" 2>/dev/null || true' EXIT
+fi
+
 configure build -DCMAKE_BUILD_TYPE=$type -DBUILD_TESTING=ON -DWITH_KAFKA=$kafka \
     -DWITH_IDENTITY_SERVERS=$identity
 cmake --build build -j "$jobs"
@@ -96,6 +109,15 @@ if [ -n "$crash_points" ]; then
     configure build-crash-points -DCMAKE_BUILD_TYPE=$type -DCRASH_POINTS=ON
     cmake --build build-crash-points -j "$jobs" --target exposure-agent exposure-agent-probe platform-simulator
     run_tests build-crash-points --tests-regex '^e2e-'
+fi
+
+if [ -n "$fuzzer" ]; then
+    printf '\n== build-fuzz\n'
+    wait "$fuzzer" || failed=yes
+    trap - EXIT
+    cat build-fuzz/run.txt
+elif [ -n "$fuzzing" ]; then
+    printf '\nFuzzing was skipped: clang is not installed\n'
 fi
 
 printf '\n'

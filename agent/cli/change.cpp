@@ -14,6 +14,7 @@
 
 #include <csignal>
 #include <iostream>
+#include <malloc.h>
 
 // The verbs that change something, run by the daemon or in this process: run, reconcile, rotate,
 // rollback, deploy, notify, takeover.
@@ -86,6 +87,7 @@ int drain(const globals& common, const deploy_options& options)
 
 int run_daemon(const globals& common, const run_options& options)
 {
+    ::mallopt(M_ARENA_MAX, 2);  // an arena for each thread that ever wrote would stay in memory
     std::signal(SIGHUP, SIG_IGN);  // until the daemon installs its handler, which reloads the configuration
     auto desired = load_configuration(common);
     if (!desired) return policy::exit_code::configuration;

@@ -159,6 +159,10 @@ io::awaitable<bool> check_login(service::application& app, diagnoses& into)
         into.push_back({"login", verdict::failed, status.error().context, ""});
         co_return false;
     }
+    if (policy::is_decommissioned(app.state().stored())) {
+        into.push_back({"login", verdict::ok, "not needed: this host is decommissioned", ""});
+        co_return false;
+    }
     const auto expires = status->access_token_expires_at;
     const std::string until = expires ? "the access token expires at " + policy::format_utc(*expires)
                                       : "the expiry of the access token is unknown";
@@ -169,7 +173,7 @@ io::awaitable<bool> check_login(service::application& app, diagnoses& into)
         co_return false;
     }
     if (!status->sentence.empty())
-        into.push_back({"login", verdict::warning, status->sentence, until});
+        into.push_back({"login", verdict::warning, status->sentence + "; " + until, ""});
     else
         into.push_back(
             {"login", verdict::ok, std::string(policy::word_of(status->state)) + "; " + until, ""});

@@ -38,7 +38,7 @@ bool exists(const std::string& path, struct stat& facts)
 
 std::string this_user()
 {
-    return disk::user_text(::geteuid());
+    return io::user_name(::geteuid());
 }
 
 // The path itself or its nearest ancestor that exists.
@@ -68,7 +68,7 @@ diagnosis check_state_directory(const policy::desired_state& desired)
     if (!S_ISDIR(facts.st_mode))
         return {name, verdict::failed, directory + " is not a directory", "move it away"};
     if (facts.st_uid != ::geteuid()) {
-        const auto owner = disk::user_text(facts.st_uid);
+        const auto owner = io::user_name(facts.st_uid);
         return {
             name, ::geteuid() == 0 ? verdict::warning : verdict::failed,
             directory + " belongs to " + owner + ", this is " + this_user(),

@@ -15,9 +15,13 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <fcntl.h>
 #include <filesystem>
+#include <grp.h>
 #include <iostream>
+#include <pwd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 // init: writes the first configuration, from questions or flags; what can be tested is tested
@@ -305,14 +309,41 @@ policy::result<void> write_all(const init_options& o, const crypto::secret& type
     return disk::write_file(o.output, render(o), {.mode = configuration_mode});
 }
 
+// Whether the service's user can read a file that root named; true if it cannot be tried here.
+bool service_can_read(const std::string& file)
+{
+    const auto* user = ::geteuid() == 0 ? ::getpwnam(service_user) : nullptr;
+    const pid_t child = user ? ::fork() : -1;
+    if (child == 0) {
+        const bool dropped =
+            ::setgroups(0, nullptr) == 0 && ::setgid(user->pw_gid) == 0 && ::setuid(user->pw_uid) == 0;
+        ::_exit(!dropped || ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK) >= 0 ? 0 : 1);
+    }
+    int status = 0;
+    return child < 0 || ::waitpid(child, &status, 0) != child || status == 0;
+}
+
+void say_what_the_service_cannot_read(const init_options& o)
+{
+    for (const auto& file : {o.client_secret_file, o.ca_file})
+        if (!file.empty() && !service_can_read(file))
+            std::cerr << io::printable(file) << ": the service (user " << service_user
+                      << ") cannot read it. Copy it and change its path in " << io::printable(o.output)
+                      << ": install -m 0640 -g " << service_user << " " << io::printable(file)
+                      << " /etc/exposure-agent/ (warning)\n";
+}
+
 void say_what_is_next(const init_options& o, bool secret_written)
 {
     const auto with = o.output == globals{}.config ? std::string() : " -c " + o.output;
     std::cout << "Wrote " << o.output << (secret_written ? " and " + o.client_secret_file : "") << ".\n"
               << "Next:\n"
               << "  exposure-agent" << with << " login        # once, in a browser\n"
-              << "  exposure-agent" << with << " reconcile    # or: systemctl enable --now exposure-agent\n"
+              << "  exposure-agent" << with << " reconcile"
+              << (with.empty() ? "    # or: systemctl enable --now exposure-agent\n" : "\n")
               << "  exposure-agent" << with << " status\n";
+    if (!with.empty())
+        std::cout << "The service reads " << globals{}.config << "; copy the file there for it.\n";
 }
 
 }  // namespace
@@ -338,6 +369,7 @@ int init(const globals& common, const init_options& given)
     const auto loaded = service::read_configuration(answers->output, service::this_host());
     for (const auto& warning : loaded.warnings)
         std::cerr << io::printable(config::to_string(warning)) << " (warning)\n";
+    say_what_the_service_cannot_read(*answers);
     say_what_is_next(*answers, !questions.typed_secret().empty());
     return policy::exit_code::done;
 }

@@ -1,5 +1,6 @@
 #include "policy/plan.hpp"
 
+#include "agent/cli/host_diagnostics.hpp"
 #include "agent/cli/output.hpp"
 #include "agent/cli/setup.hpp"
 #include "agent/cli/verbs.hpp"
@@ -7,7 +8,6 @@
 #include "agent/reconcile/credentials.hpp"
 #include "agent/reconcile/run.hpp"
 #include "agent/service/configuration.hpp"
-#include "agent/service/host_warnings.hpp"
 #include "config/parse.hpp"
 #include "policy/dates.hpp"
 #include "policy/naming.hpp"
@@ -45,8 +45,10 @@ std::size_t count_users(const policy::desired_state& state)
 int check(const globals& common)
 {
     auto loaded = service::read_configuration(common.config, service::this_host());
-    auto missing = service::host_warnings(loaded, common.config);
-    loaded.warnings.insert(loaded.warnings.end(), missing.begin(), missing.end());
+    const auto here = diagnose_host(loaded, common.config);
+    loaded.warnings.insert(loaded.warnings.end(), here.warnings.begin(), here.warnings.end());
+    loaded.errors.insert(loaded.errors.end(), here.mistakes.begin(), here.mistakes.end());
+    if (!here.mistakes.empty()) loaded.state.reset();
     if (loaded.state)
         if (const auto change = owner_change_of(std::make_shared<const policy::desired_state>(*loaded.state)))
             loaded.warnings.push_back(
@@ -151,7 +153,7 @@ colour paint_of(const std::string& action)
 }
 
 void print(const reconcile::preview& p, const credential_statuses& credentials,
-           const std::set<policy::user_name>& only, policy::instant now)
+           const std::set<policy::user_name>& only, bool decommissioned, policy::instant now)
 {
     table changes({"USER", "ACTION", "REASON"});
     const auto shown = [](const policy::user_name& name) {
@@ -165,8 +167,11 @@ void print(const reconcile::preview& p, const credential_statuses& credentials,
             changes.add({{shown(view.name)}, {"blocked", colour::red}, {view.sentence}});
     for (const auto& c : credentials)
         if (c.pending()) changes.add({{"credential " + c.name}, {"fetch", colour::yellow}, {c.sentence}});
-    std::cout << (changes.empty() ? "No changes. The platform and this host match the configuration.\n"
-                                  : changes.text());
+    std::cout << (!changes.empty() ? changes.text()
+                  : decommissioned
+                      ? "No changes. This host was decommissioned; to use it again, run: exposure-agent "
+                        "decommission --undo\n"
+                      : "No changes. The platform and this host match the configuration.\n");
     table later({"USER", "ACTION", "IN", "AT", "REASON"});
     for (const auto& step : p.later)
         if (selected(step.name, only))
@@ -206,6 +211,15 @@ object to_json(const policy::explanation& e)
             {"would_change", std::move(changers)}};
 }
 
+// "rotate at 2027-…", "no action"; of a user that waits for something else, only how long at most.
+std::string next_step_of(const policy::decision& decided)
+{
+    if (!decided.next.empty())
+        return decided.next + (decided.next_at ? " at " + policy::format_utc(*decided.next_at) : "");
+    return decided.next_at ? "wait until " + policy::format_utc(*decided.next_at) + " at the latest"
+                           : "no action";
+}
+
 void print(const policy::explanation& e)
 {
     const auto& decided = e.decision;
@@ -213,9 +227,7 @@ void print(const policy::explanation& e)
     for (const auto& [name, fact] : e.facts)
         std::cout << "  " << name << ": " << io::printable(fact) << "\n";
     std::cout << "\nRule    " << policy::word_of(decided.why) << "\nReason  "
-              << io::printable(decided.sentence) << "\nNext    "
-              << (decided.next.empty() ? "no action" : decided.next)
-              << (decided.next_at ? " at " + policy::format_utc(*decided.next_at) : "") << "\n";
+              << io::printable(decided.sentence) << "\nNext    " << next_step_of(decided) << "\n";
     if (!e.would_change.empty()) std::cout << "\nWhat would change this\n";
     for (const auto& sentence : e.would_change)
         std::cout << "  - " << sentence << "\n";
@@ -244,7 +256,7 @@ int plan(const globals& common, const plan_options& options)
             print_json(to_json(preview, credentials, *only));
         else if (preview.unreached.size() < state.desired().exposures.size() ||
                  state.desired().exposures.empty())
-            print(preview, credentials, *only, app.clock().now());
+            print(preview, credentials, *only, policy::is_decommissioned(state.stored()), app.clock().now());
         if (const int code = reconcile::exit_code(preview.reach); code != policy::exit_code::done)
             co_return code;
         const bool pending =

@@ -296,9 +296,10 @@ int run_here(const globals& common, service::application& app, service::verb_req
                service::verb_answer& into) -> io::awaitable<void> {
         if (auto loaded = co_await a.state().load(); !loaded) {
             into = service::answer_of(loaded.error());
+            into.schema = service::schema_of(what);
             co_return;
         }
-        service::operations operations(a, service::operations::failures::in_answer, shown.listener());
+        service::operations operations(a, service::operations::outcomes::in_answer, shown.listener());
         const bool tells = std::holds_alternative<verb::reconcile>(what);
         into = co_await operations.perform(std::move(what));
         if (tells) co_await notify(a);

@@ -98,7 +98,7 @@ void print(const service::status_view& view, const policy::desired_state& desire
     for (const auto& c : view.credentials)
         credentials.add({{c.name}, {c.state}, {time_or_dash(c.updated_at)}});
     std::cout << credentials.text();
-    say(service::up_to_date(view.users));
+    say(policy::tally_of(view.users).sentence());
     for (const auto& notice : service::notices(view, now))
         say(notice.sentence);
 }

@@ -260,22 +260,44 @@ struct deletion {
     listed_user user;
 };
 
-io::awaitable<int> delete_one(service::application& app, deletion what)
+io::task<void> delete_one(service::application& app, deletion what)
 {
     const auto id = what.user.user.id;
     const auto deleted = co_await app.api().delete_user(what.address, what.instance, id);
-    if (!deleted && policy::never_sent(deleted.error())) co_return report_failure(deleted.error());
+    if (!deleted && policy::never_sent(deleted.error())) co_return deleted.error();
     // the response may be lost, and success may be reported too early: only a later read is conclusive
     const auto left = co_await app.api().read_user(what.address, what.instance, id);
-    if (!left && left.error().code == policy::errc::not_found) {
-        std::cout << "deleted " << id << "\n";
-        co_return policy::exit_code::done;
-    }
-    if (!deleted) co_return report_failure(deleted.error());
-    if (!left) co_return report_failure(left.error());
-    co_return report_failure({.code = policy::errc::refused,
+    if (!left && left.error().code == policy::errc::not_found) co_return policy::result<void>();
+    if (!deleted) co_return deleted.error();
+    if (!left) co_return left.error();
+    co_return policy::failure{.code = policy::errc::refused,
                               .context = what.address.name + ": user " + id +
-                                         " still exists after the platform confirmed its deletion"});
+                                         " still exists after the platform confirmed its deletion"};
+}
+
+// Prints the outcome of each; the worst exit code.
+int report(const globals& common, const std::vector<deletion>& tried,
+           const std::vector<policy::result<void>>& outcomes)
+{
+    int worst = policy::exit_code::done;
+    array list;
+    for (std::size_t i = 0; i < tried.size(); ++i) {
+        const auto& id = tried[i].user.user.id;
+        const auto& outcome = outcomes[i];
+        if (!outcome)
+            worst = std::max(worst, report_failure(outcome.error()));
+        else if (!common.json)
+            std::cout << "deleted " << id << "\n";
+        list.push_back(object{{"exposure", tried[i].user.exposure},
+                              {"remote_id", id},
+                              {"deleted", outcome.has_value()},
+                              {"error", outcome ? value(nullptr) : value(outcome.error().context)}});
+    }
+    if (common.json)
+        print_json({{"schema", "exposure-agent.users-delete/v1"}, {"users", std::move(list)}});
+    else if (tried.empty())
+        std::cout << "No orphans. Every user of this agent is in use, pending or retiring.\n";
+    return worst;
 }
 
 policy::failure not_deleted(policy::errc code, std::string why)
@@ -307,7 +329,7 @@ policy::result<std::vector<deletion>> select(const std::vector<listing>& listing
 }
 
 io::awaitable<int> delete_users(service::application& app, const globals& common,
-                                const users_delete_options& options)
+                                const users_delete_options& options, service::verb::users_deleted& gone)
 {
     const auto exposures = chosen(app.desired(), options.exposure);
     if (!exposures) co_return report_failure(exposures.error());
@@ -324,24 +346,27 @@ io::awaitable<int> delete_users(service::application& app, const globals& common
     }
     const auto selected = select(listings, options);
     if (!selected) co_return report_failure(selected.error());
-    if (selected->empty()) {
-        std::cout << "No orphans. Every user of this agent is in use, pending or retiring.\n";
-        co_return policy::exit_code::done;
-    }
-    if (!options.yes) {
+    if (!options.yes && !selected->empty()) {
         std::vector<listed_user> rows;
         for (const auto& one : *selected)
             rows.push_back(one.user);
-        print(rows);
+        if (!common.json) print(rows);
         if (!confirmed("Delete " + policy::count(rows.size(), "user") + " on the platform?", common.no_input))
             co_return report_failure(not_deleted(policy::errc::usage,
                                                  "not confirmed, nothing was deleted; add --yes to delete "
                                                  "without confirmation"));
     }
-    int worst = policy::exit_code::done;
+    std::vector<policy::result<void>> outcomes;
     for (const auto& one : *selected)
-        worst = std::max(worst, co_await delete_one(app, one));
-    co_return worst;
+        outcomes.push_back(co_await delete_one(app, one));
+    for (std::size_t i = 0; i < outcomes.size(); ++i) {
+        const auto& row = (*selected)[i].user;
+        const auto name = policy::parse_user_name(row.name);
+        if (!outcomes[i] || row.role != "retiring" || !name) continue;
+        gone.names.insert(*name);
+        gone.ids.insert(row.user.id);
+    }
+    co_return report(common, *selected, outcomes);
 }
 
 // instances
@@ -423,9 +448,14 @@ int users_delete(const globals& common, const users_delete_options& options)
             not_deleted(policy::errc::usage, options.orphans ? "users delete: give ids or --orphans, not both"
                                                              : "users delete: ID is missing. To delete all "
                                                                "orphans, add --orphans"));
-    return with_platform(common, [&](service::application& app) -> io::awaitable<int> {
-        co_return co_await delete_users(app, common, options);
+    service::verb::users_deleted gone;
+    const int code = with_platform(common, [&](service::application& app) -> io::awaitable<int> {
+        co_return co_await delete_users(app, common, options, gone);
     });
+    if (gone.names.empty()) return code;
+    auto quiet = common;
+    quiet.json = false;  // the deletions are printed already
+    return std::max(code, perform(quiet, std::move(gone)));
 }
 
 int instances(const globals& common, const std::string& only)

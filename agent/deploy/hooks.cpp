@@ -123,7 +123,7 @@ std::map<std::string, std::string> environment_of(const hook_run& run)
             {"EXPOSURE_CONSUMER_GROUP", run.consumer_group},
             {"EXPOSURE_DIRECTORY", run.directory},
             {"EXPOSURE_GENERATION", run.generation},
-            {"EXPOSURE_NOT_AFTER", policy::format_utc(run.not_after)},
+            {"EXPOSURE_NOT_AFTER", run.not_after ? policy::format_utc(*run.not_after) : ""},
             {"EXPOSURE_REASON", run.reason}};
 }
 

@@ -6,6 +6,7 @@
 #include "policy/naming.hpp"
 #include "policy/observed.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unistd.h>
@@ -36,8 +37,8 @@ struct hook_run {
     std::vector<policy::hook> hooks;
     std::string directory;
     std::string generation;
-    policy::instant not_after;
-    std::string topic = {};  // for users: what they may read, and as which group
+    std::optional<policy::instant> not_after;  // none: a credential
+    std::string topic = {};                    // for users: what they may read, and as which group
     std::string consumer_group = {};
     std::string reason = {};  // EXPOSURE_REASON: stable word for why there is a new certificate
 };

@@ -93,6 +93,23 @@ std::optional<policy::user_name> parse_spool_entry_name(std::string_view entry)
     return name;
 }
 
+namespace {
+
+json::value seconds_of(const std::optional<policy::instant>& at)
+{
+    return at ? json::value(at->time_since_epoch().count()) : json::value(nullptr);
+}
+
+// The year 9999: later dates have no ISO 8601 form of the usual length.
+std::optional<policy::instant> instant_in(const json::value& seconds)
+{
+    if (seconds.is_null()) return std::nullopt;
+    return policy::instant(
+        std::chrono::seconds(std::clamp<std::int64_t>(seconds.get_int64(), 0, 253'402'300'799)));
+}
+
+}  // namespace
+
 policy::result<std::string> write_spool_request(const spool_request& request)
 {
     if (!is_ticket(request.ticket) || !is_word(request.generation) || !is_word(request.reason))
@@ -102,7 +119,7 @@ policy::result<std::string> write_spool_request(const spool_request& request)
                                .kind = policy::retry::never};
     return json::serialize(json::object{{"ticket", request.ticket},
                                         {"generation", request.generation},
-                                        {"not_after", request.not_after.time_since_epoch().count()},
+                                        {"not_after", seconds_of(request.not_after)},
                                         {"reason", request.reason}});
 }
 
@@ -115,14 +132,10 @@ policy::result<spool_request> read_spool_request(std::string_view text)
     const auto reason = text_in(*object, "reason");
     const auto* not_after = object->if_contains("not_after");
     if (!ticket || !is_ticket(*ticket) || !generation || !is_word(*generation) || !reason ||
-        !is_word(*reason) || !not_after || !not_after->is_int64())
+        !is_word(*reason) || !not_after || (!not_after->is_int64() && !not_after->is_null()))
         return strange("the content");
-    // the year 9999: later dates have no ISO 8601 form of the usual length
-    const auto seconds = std::clamp<std::int64_t>(not_after->get_int64(), 0, 253'402'300'799);
-    return spool_request{.ticket = *ticket,
-                         .generation = *generation,
-                         .not_after = policy::instant(std::chrono::seconds(seconds)),
-                         .reason = *reason};
+    return spool_request{
+        .ticket = *ticket, .generation = *generation, .not_after = instant_in(*not_after), .reason = *reason};
 }
 
 std::string write_spool_answer(const spool_answer& answer)
@@ -226,7 +239,7 @@ io::task<void> spooled_hooks::run(hook_run run)
 
 namespace {
 
-const std::string taken = ".taken";              // in `results`: the entry being processed
+const std::string taken_name = ".taken";         // in `results`: the entry being processed
 const std::string refused_prefix = ".refused-";  // entries that could not be removed
 
 policy::failure refuse(policy::errc code, std::string sentence)
@@ -255,8 +268,9 @@ policy::result<void> refuse_unless_ours(const disk::directory& opened)
 mode_t type_of_taken(const disk::directory& results)
 {
     struct stat facts {};
-    return ::fstatat(results.fd(), taken.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 ? facts.st_mode & S_IFMT
-                                                                                    : 0;
+    return ::fstatat(results.fd(), taken_name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0
+               ? facts.st_mode & S_IFMT
+               : 0;
 }
 
 // Removes the entry that was moved out; succeeds if it is already gone. What cannot be removed (a
@@ -264,14 +278,14 @@ mode_t type_of_taken(const disk::directory& results)
 policy::result<void> throw_away(const disk::directory& results)
 {
     if (type_of_taken(results) == S_IFDIR) {
-        if (disk::remove_tree(results, taken)) return {};
+        if (disk::remove_tree(results, taken_name)) return {};
         const std::string aside = refused_prefix + crypto::random_hex(8);
-        if (::renameat(results.fd(), taken.c_str(), results.fd(), aside.c_str()) == 0) return {};
+        if (::renameat(results.fd(), taken_name.c_str(), results.fd(), aside.c_str()) == 0) return {};
     }
     // not disk::remove_file: that leaves alone what the agent never creates, such as a FIFO
-    if (::unlinkat(results.fd(), taken.c_str(), 0) == 0 || errno == ENOENT) return {};
-    return refuse(policy::errc::disk,
-                  "cannot remove " + results.path_of(taken) + ": " + std::generic_category().message(errno));
+    if (::unlinkat(results.fd(), taken_name.c_str(), 0) == 0 || errno == ENOENT) return {};
+    return refuse(policy::errc::disk, "cannot remove " + results.path_of(taken_name) + ": " +
+                                          std::generic_category().message(errno));
 }
 
 // A file that the agent has not renamed into place yet. A path unit ignores hidden names, too.
@@ -324,7 +338,7 @@ policy::result<std::vector<std::string>> spool_reader::names() const
 policy::result<std::pair<policy::user_name, spool_request>> spool_reader::take(const std::string& name) const
 {
     if (const auto gone = throw_away(results_); !gone) return gone.error();
-    if (::renameat(spool_.fd(), name.c_str(), results_.fd(), taken.c_str()) != 0) {
+    if (::renameat(spool_.fd(), name.c_str(), results_.fd(), taken_name.c_str()) != 0) {
         if (errno == ENOENT) return refuse(policy::errc::not_found, "the spool entry no longer exists");
         // a hidden name, so that the path unit does not start the helper for it again
         const int error = errno;
@@ -337,7 +351,7 @@ policy::result<std::pair<policy::user_name, spool_request>> spool_reader::take(c
                           std::generic_category().message(errno) + "; remove it manually");
     }
     const bool is_file = type_of_taken(results_) == S_IFREG;
-    const auto text = disk::read_file(results_, taken, spool_file_bytes);
+    const auto text = disk::read_file(results_, taken_name, spool_file_bytes);
     if (const auto removed = throw_away(results_); !removed) return removed.error();
 
     if (!is_file) return thrown_away(name, "it is not a regular file");
@@ -379,7 +393,7 @@ std::optional<hook_run> find_hooks(const policy::desired_state& desired, const p
                         .hooks = found->hooks,
                         .directory = std::filesystem::path(found->file).parent_path().string(),
                         .generation = {},
-                        .not_after = {}};
+                        .not_after = std::nullopt};
     }
     const auto exposure =
         std::ranges::find(desired.exposures, name.exposure, &policy::desired_exposure::name);
@@ -390,7 +404,7 @@ std::optional<hook_run> find_hooks(const policy::desired_state& desired, const p
                     .hooks = user->hooks,
                     .directory = user->output.directory,
                     .generation = {},
-                    .not_after = {},
+                    .not_after = std::nullopt,
                     .topic = exposure->topic,
                     .consumer_group = user->consumer_group};
 }

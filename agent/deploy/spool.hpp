@@ -29,7 +29,7 @@ inline constexpr std::size_t spool_file_bytes = 8 << 10;
 struct spool_request {
     std::string ticket;      // hex; repeated in the answer
     std::string generation;  // as in hook_run
-    policy::instant not_after;
+    std::optional<policy::instant> not_after;
     std::string reason;
 
     bool operator==(const spool_request&) const = default;

@@ -2,6 +2,7 @@
 
 #include "agent/disk/files.hpp"
 #include "agent/io/crash_point.hpp"
+#include "agent/io/environment.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -140,7 +141,7 @@ policy::result<void> refuse_if_swappable(const struct stat& facts, const std::st
                                          const receiver& to)
 {
     const bool trusted = facts.st_uid == 0 || facts.st_uid == geteuid() || facts.st_uid == to.uid;
-    if (!trusted) return unsafe(path, "belongs to user " + user_text(facts.st_uid));
+    if (!trusted) return unsafe(path, "belongs to user " + io::user_name(facts.st_uid));
     if ((facts.st_mode & S_ISVTX) != 0) return {};
     if ((facts.st_mode & S_IWOTH) != 0) return unsafe(path, "is world-writable");
     if ((facts.st_mode & S_IWGRP) != 0 && facts.st_gid != to.gid) return unsafe(path, "is group-writable");
@@ -258,6 +259,7 @@ policy::result<directory> directory::walk(const std::filesystem::path& path, con
     if (!*last) return here.create(name, *make);
     if (S_ISLNK((*last)->facts.st_mode)) return foreign(plain.string(), "a symbolic link");
     if (!S_ISDIR((*last)->facts.st_mode)) return foreign(plain.string(), "not a directory");
+    if (make) here.remove_temporary(name);
     return here.enter(name);
 }
 
@@ -301,7 +303,8 @@ policy::result<std::pair<directory, std::string>> directory::walk_above(const st
             here = std::move(*made);
         } else if (S_ISLNK((*next)->facts.st_mode)) {
             const auto owner = (*next)->facts.st_uid;
-            if (owner != 0 && owner != geteuid()) return unsafe(at, "is a link of user " + user_text(owner));
+            if (owner != 0 && owner != geteuid())
+                return unsafe(at, "is a link of user " + io::user_name(owner));
             if (++links > most_links) return from_errno(ELOOP, cannot("open the directory", at));
             const std::filesystem::path target = link_target((*next)->fd.get());
             if (target.is_absolute()) here = directory(descriptor(::open("/", open_flags)), "/");
@@ -311,6 +314,7 @@ policy::result<std::pair<directory, std::string>> directory::walk_above(const st
         } else if (!S_ISDIR((*next)->facts.st_mode)) {
             return foreign(at, "not a directory");
         } else {
+            if (make) here.remove_temporary(name);
             here = directory(std::move((*next)->fd), at);
         }
     }
@@ -335,7 +339,7 @@ policy::result<descriptor> open_program(const std::filesystem::path& path)
                                .context = at + " is not a program; correct the path",
                                .kind = policy::retry::after_change};
     if (facts.st_uid != 0 && facts.st_uid != geteuid())
-        return unsafe(at, "belongs to user " + user_text(facts.st_uid));
+        return unsafe(at, "belongs to user " + io::user_name(facts.st_uid));
     if ((facts.st_mode & (S_IWGRP | S_IWOTH)) != 0)
         return unsafe(at, "is writable by users other than its owner");
     return program;
@@ -352,7 +356,7 @@ policy::result<directory> directory::create(const std::string& name, const acces
 {
     if (const auto plain = refuse_unless_plain(name, path_); !plain) return plain.error();
     const std::string temporary = temporary_name(name);
-    if (is_empty(fd()))
+    if (!entry_synced_ && is_empty(fd()))
         if (const descriptor above(openat(fd(), "..", open_flags)); above && fsync(above.get()) != 0)
             return from_errno(errno, cannot("sync the directory above", path_.string()));
     io::crash_point("disk.directory.before");
@@ -380,7 +384,9 @@ policy::result<directory> directory::create(const std::string& name, const acces
     }
     if (const auto synced = sync(); !synced) return synced.error();
     io::crash_point("disk.directory.after");
-    return directory(std::move(made), path_of(name));
+    directory there(std::move(made), path_of(name));
+    there.entry_synced_ = true;
+    return there;
 }
 
 policy::result<directory> directory::enter(const std::string& name) const
@@ -394,14 +400,19 @@ policy::result<directory> directory::enter(const std::string& name) const
 policy::result<directory> directory::make(const std::string& name, const access& wanted) const
 {
     if (!has(name)) return create(name, wanted);
-    // a kill while two threads create it may leave the second one's temporary directory
-    unlinkat(fd(), temporary_name(name).c_str(), AT_REMOVEDIR);
+    remove_temporary(name);
     auto there = enter(name);
     if (!there) return there;
     if (is_empty(there->fd()))
         if (const auto synced = sync(); !synced) return synced.error();
     if (const auto set = set_access(there->fd(), wanted, path_of(name)); !set) return set.error();
     return there;
+}
+
+// A kill while two threads create the same directory may leave the temporary one of the second thread.
+void directory::remove_temporary(const std::string& name) const
+{
+    unlinkat(fd(), temporary_name(name).c_str(), AT_REMOVEDIR);
 }
 
 bool directory::has(const std::string& name) const

@@ -100,9 +100,11 @@ private:
         const std::filesystem::path&, const access* make, const receiver&, bool last_link = false);
     friend policy::result<descriptor> open_program(const std::filesystem::path&);
     [[nodiscard]] policy::result<directory> create(const std::string& name, const access&) const;
+    void remove_temporary(const std::string& name) const;
 
     descriptor fd_;
     std::filesystem::path path_;
+    bool entry_synced_ = false;  // we created it, and its entry is on stable storage
 };
 
 // Opens a program that only root or the current user can change, by the same walk and the same rule

@@ -68,15 +68,6 @@ policy::result<access> access_for(const policy::file_access& wanted)
     return found;
 }
 
-std::string user_text(uid_t uid)
-{
-    std::vector<char> buffer(entry_bytes);
-    passwd entry{};
-    passwd* user = nullptr;
-    getpwuid_r(uid, &entry, buffer.data(), buffer.size(), &user);
-    return user != nullptr ? user->pw_name : "#" + std::to_string(uid);
-}
-
 // --- Reading
 
 namespace {

@@ -18,9 +18,6 @@ namespace disk {
 // unset. errc::config: no such user or group on this host.
 [[nodiscard]] policy::result<access> access_for(const policy::file_access&);
 
-// A user's name for display, or #UID (as sudo accepts it) if the system does not know the user.
-std::string user_text(uid_t);
-
 // --- Bounded reads. A missing file is an answer, not a failure.
 
 // Where the link points; none if the name does not exist. errc::foreign_file: not a link.

@@ -679,7 +679,7 @@ result<void> state_database::take_over()
           "UPDATE exposures SET record = json_remove(record, '$.blocked', '$.failure') WHERE "
           "json_valid(record) "
           "AND (json_extract(record, '$.blocked.reason') = 'cloned' OR "
-          "json_extract(record, '$.failure.sentence') LIKE '%copied from another machine%')"})
+          "json_extract(record, '$.failure.code') = 'login_required')"})
         if (done) done = writer_->run(unblock);
     if (!done) {
         (void)writer_->run("ROLLBACK");

@@ -2,6 +2,7 @@
 
 #include "agent/disk/directory.hpp"
 #include "agent/disk/files.hpp"
+#include "agent/io/environment.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -77,10 +78,10 @@ policy::result<uid_t> owner_of(const directory& one)
 policy::failure belongs_to(uid_t owner, const std::string& path)
 {
     return {.code = policy::errc::foreign_file,
-            .context = path + " belongs to " + user_text(owner) + ", who could not read what " +
-                       user_text(geteuid()) +
+            .context = path + " belongs to " + io::user_name(owner) + ", who could not read what " +
+                       io::user_name(geteuid()) +
                        " creates there. Start the service and run the command again, or run: sudo -u " +
-                       user_text(owner) + " exposure-agent ...",
+                       io::user_name(owner) + " exposure-agent ...",
             .kind = policy::retry::after_change};
 }
 

@@ -31,15 +31,6 @@ bool exists(const std::string& name)
     return ::getpwnam_r(name.c_str(), &entry, memory.data(), memory.size(), &found) == 0 && found;
 }
 
-std::string name_of(uid_t uid)
-{
-    std::vector<char> memory(account_bytes);
-    passwd entry{};
-    passwd* found = nullptr;
-    if (::getpwuid_r(uid, &entry, memory.data(), memory.size(), &found) == 0 && found) return found->pw_name;
-    return std::to_string(uid);
-}
-
 }  // namespace
 
 std::optional<std::string> environment(const std::string& name)
@@ -57,13 +48,22 @@ std::string short_hostname()
     return first.empty() ? "localhost" : first;
 }
 
+std::string user_name(uid_t uid)
+{
+    std::vector<char> memory(account_bytes);
+    passwd entry{};
+    passwd* found = nullptr;
+    if (::getpwuid_r(uid, &entry, memory.data(), memory.size(), &found) == 0 && found) return found->pw_name;
+    return "#" + std::to_string(uid);
+}
+
 account calling_account()
 {
     const auto sudo = environment("SUDO_USER");
     if (sudo && exists(*sudo)) return {.name = *sudo};
     const auto login = login_uid();
-    if (login) return {.name = name_of(*login)};
-    return {.name = name_of(::getuid()), .person = !environment("INVOCATION_ID")};
+    if (login) return {.name = user_name(*login)};
+    return {.name = user_name(::getuid()), .person = !environment("INVOCATION_ID")};
 }
 
 }  // namespace io

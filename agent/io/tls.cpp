@@ -7,6 +7,7 @@
 #include <boost/asio/ssl/context.hpp>
 #include <boost/asio/ssl/error.hpp>
 #include <openssl/asn1.h>
+#include <openssl/conf.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
@@ -82,12 +83,27 @@ std::string stamp(const std::optional<std::string>& file)
            std::to_string(facts.st_mtim.tv_nsec);
 }
 
+// OpenSSL reads the system's TLS settings from the directory it was built for; on Fedora and RHEL they may be
+// elsewhere. Settings that this OpenSSL does not know are ignored. $OPENSSL_CONF overrides both,
+// openssl-env(7).
+bool load_system_settings()
+{
+    constexpr const char* fedora = "/etc/pki/tls/openssl.cnf";
+    const auto standard = std::string(::X509_get_default_cert_area()) + "/openssl.cnf";
+    ::OPENSSL_init_ssl(OPENSSL_INIT_LOAD_CONFIG, nullptr);
+    if (std::getenv("OPENSSL_CONF") || ::access(standard.c_str(), R_OK) == 0) return true;
+    return ::CONF_modules_load_file(fedora, nullptr,
+                                    CONF_MFLAGS_DEFAULT_SECTION | CONF_MFLAGS_IGNORE_MISSING_FILE |
+                                        CONF_MFLAGS_IGNORE_RETURN_CODES) > 0;
+}
+
 // OpenSSL's default locations or, where they are empty, those of distributions that use others: one program
 // runs on all of them. $SSL_CERT_FILE and $SSL_CERT_DIR override both, openssl-env(7).
 void trust_system(SSL_CTX* context)
 {
-    constexpr std::array bundles{"/etc/pki/tls/certs/ca-bundle.crt",  // Fedora, RHEL
-                                 "/etc/ssl/ca-bundle.pem"};           // SUSE
+    constexpr std::array bundles{"/etc/pki/tls/certs/ca-bundle.crt",                   // RHEL up to 9
+                                 "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",  // Fedora, RHEL
+                                 "/etc/ssl/ca-bundle.pem"};                            // SUSE
     ::SSL_CTX_set_default_verify_paths(context);
     if (std::getenv(::X509_get_default_cert_file_env()) || std::getenv(::X509_get_default_cert_dir_env()) ||
         ::access(::X509_get_default_cert_file(), R_OK) == 0)
@@ -113,6 +129,7 @@ policy::result<std::shared_ptr<ssl::context>> tls_trust::context()
     auto now = stamp_of_files();
     if (context_ && now == stamp_) return context_;
 
+    [[maybe_unused]] static const bool loaded = load_system_settings();
     ::ERR_clear_error();
     auto made = std::make_shared<ssl::context>(ssl::context::tls_client);
     SSL_CTX* native = made->native_handle();

@@ -326,12 +326,11 @@ io::task<policy::remote_instance> exposure_client::read_instance(exposure_addres
 io::task<created> exposure_client::create(api_call call, exposure_address exposure, group_choice choice,
                                           std::function<std::string(policy::group_fields)> body)
 {
-    const bool free = choice.fields == policy::group_fields::auto_;
-    auto fields = free ? own_fields(exposure.variant) : choice.fields;
+    auto fields = choice.fields == policy::group_fields::auto_ ? own_fields(exposure.variant) : choice.fields;
     call.body = body(fields);
     unsigned status = 0;
     auto answer = co_await channel_.send(call, &status);
-    if (!answer && free && (status == 400 || status == 422)) {
+    if (!answer && !choice.fixed && (status == 400 || status == 422)) {
         const auto other = fields == policy::group_fields::space ? policy::group_fields::business_group
                                                                  : policy::group_fields::space;
         call.body = body(other);

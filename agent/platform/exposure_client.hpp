@@ -23,11 +23,12 @@ struct exposure_address {
     std::string tenant;
 };
 
-// The business group of a POST, and which field names to use for it. auto_: the variant's own
-// names and, after a clean 400 or 422, the other ones once.
+// The business group of a POST, and which field names to try first; auto_: the variant's own. After a clean
+// 400 or 422 the other ones are sent once, unless the choice is fixed.
 struct group_choice {
     policy::business_group group;
     policy::group_fields fields = policy::group_fields::auto_;
+    bool fixed = false;  // configured, or shown by the instance
 };
 
 struct created {

@@ -382,7 +382,7 @@ io::awaitable<exchange_outcome> oauth_tokens::present(policy::identity_settings 
     for (bool again = false;; again = true) {
         auto& mark = record_.at(print);
         ++mark.attempts;
-        mark.last = world_.clock.now();
+        mark.last = now();
         const auto saved = co_await save_before_sending();
         exchange_outcome outcome{.end = exchange_end::unprocessed};
         if (saved) {

@@ -189,8 +189,13 @@ std::string reason_of(const json::object& body)
 // The title of an HTML page, where a proxy names the reason for its error; empty if there is none.
 std::string_view title_of(std::string_view page)
 {
-    const auto tag = page.find("<title");
-    const auto start = tag == std::string_view::npos ? tag : page.find('>', tag);
+    constexpr std::string_view tag = "<title";
+    const auto matches = [](char c, char wanted) {
+        return (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c) == wanted;
+    };
+    // clang 14 cannot compile std::ranges::search of libstdc++ 12
+    const auto found = std::search(page.begin(), page.end(), tag.begin(), tag.end(), matches);
+    const auto start = page.find('>', static_cast<std::size_t>(found - page.begin()));
     if (start == std::string_view::npos) return {};
     return page.substr(start + 1, page.find('<', start) - start - 1);
 }

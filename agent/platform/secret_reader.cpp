@@ -2,6 +2,7 @@
 
 #include "agent/io/async.hpp"
 #include "agent/io/descriptor.hpp"
+#include "agent/io/environment.hpp"
 #include "agent/platform/response.hpp"
 #include "policy/limits.hpp"
 
@@ -31,7 +32,9 @@ policy::failure no_secret(const std::string& what, std::string why)
 
 std::string because(const std::string& path)
 {
-    return path + ": " + std::strerror(errno);
+    const auto why = errno;
+    const auto remedy = why == EACCES ? "; give " + io::user_name(::geteuid()) + " read access to it" : "";
+    return path + ": " + std::strerror(why) + remedy;
 }
 
 // O_NONBLOCK: a FIFO in place of the file must not block us.
@@ -42,7 +45,7 @@ policy::result<std::string> contents(const std::string& path, const std::string&
     if (!file || ::fstat(file.get(), &facts) != 0) return no_secret(what, because(path));
     if (!S_ISREG(facts.st_mode)) return no_secret(what, path + " is not a file");
     if (facts.st_uid != 0 && facts.st_uid != ::geteuid())
-        return no_secret(what, path + " belongs to user id " + std::to_string(facts.st_uid) +
+        return no_secret(what, path + " belongs to " + io::user_name(facts.st_uid) +
                                    "; it must belong to root or to the user that runs the agent");
     if ((facts.st_mode & S_IWOTH) != 0) return no_secret(what, path + " is world-writable");
     auto text = io::read_bounded(file.get(), policy::limits::token_bytes);

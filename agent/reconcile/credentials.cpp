@@ -84,7 +84,7 @@ io::task<void> run_hooks(credential_ports& ports, const desired_credential& c, c
                                .hooks = c.hooks,
                                .directory = std::filesystem::path(c.file).parent_path(),
                                .generation = "",
-                               .not_after = {},
+                               .not_after = std::nullopt,
                                .reason = "credential_changed"};
     auto passed = co_await ports.hooks.run(run);
     if (!passed) co_return passed.error();
@@ -178,8 +178,9 @@ io::awaitable<credentials_outcome> keep_credentials(credential_ports ports, poli
     for (const auto& c : desired.credentials) {
         auto record = records[c.name];
         const auto before = record;
-        const bool due = which == fetch::all || (which == fetch::failed && !record.last_error.empty()) ||
-                         policy::fetch_due_at(c, credential_facts_of(c, record)) <= ports.clock.now();
+        auto facts = credential_facts_of(c, record);
+        if (which == fetch::retry) facts.next_attempt.reset();
+        const bool due = which == fetch::all || policy::fetch_due_at(c, facts) <= ports.clock.now();
         if (due || record.hooks_pending) {
             const auto kept = co_await keep_one(ports, c, due, record);
             if (!kept && kept.error().code == policy::errc::stopping) co_return outcome;

@@ -28,8 +28,8 @@ struct credential_ports {
     boost::asio::any_io_executor pool;
 };
 
-// failed: those due, and those whose last fetch failed.
-enum class fetch { due, failed, all };
+// retry: those due if no back-off held them.
+enum class fetch { due, retry, all };
 
 struct credentials_outcome {
     std::map<std::string, policy::failure> failed;  // by name

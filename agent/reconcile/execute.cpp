@@ -215,7 +215,8 @@ platform::group_choice executor::group_for(const policy::desired_exposure& expos
     else if (instance && instance->group)
         choice.group = *instance->group;
     if (choice.fields == policy::group_fields::auto_ && instance) choice.fields = instance->fields;
-    if (choice.fields == policy::group_fields::auto_)
+    choice.fixed = choice.fields != policy::group_fields::auto_;
+    if (!choice.fixed)  // what the last POST was accepted with; another may need the other names
         choice.fields = state_.exposure_record(held_, exposure).group_fields;
     return choice;
 }

@@ -62,6 +62,8 @@ private:
     io::task<void> delete_remote(platform::exposure_address, std::string instance, std::string id);
     io::task<void> delete_if_ours(const policy::action&, policy::generation, std::string id);
     io::task<void> delete_user_of(const policy::action&, policy::generation);
+    // True when this pass has listed that user.
+    bool is_listed(const std::string& exposure, const std::string& id) const;
     std::vector<policy::remote_user> users_with_key(const policy::user_name&,
                                                     const policy::generation&) const;
     io::task<void> delete_all_of(const policy::action&, policy::generation);

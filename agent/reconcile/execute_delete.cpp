@@ -71,6 +71,13 @@ std::vector<policy::remote_user> executor::users_with_key(const policy::user_nam
     return found;
 }
 
+bool executor::is_listed(const std::string& exposure, const std::string& id) const
+{
+    const auto seen = state_.observed().exposures.find(exposure);
+    return seen != state_.observed().exposures.end() && seen->second.listed &&
+           std::ranges::find(seen->second.users, id, &policy::remote_user::id) != seen->second.users.end();
+}
+
 // Our users of the instance, including the known one even if the list lacks it. Empty when the platform no
 // longer has the instance.
 io::task<std::vector<policy::remote_user>> executor::shown_beside(platform::exposure_address address,
@@ -113,7 +120,12 @@ io::task<void> executor::delete_if_ours(const policy::action& a, policy::generat
     const bool confirmed = id == g.remote_id && g.certificate;
     if (confirmed) co_return co_await delete_remote(address, g.where.instance_id, id);
     const auto detail = co_await state_.outside().api.read_user(address, g.where.instance_id, id);
-    if (!detail && detail.error().code == policy::errc::not_found) co_return policy::result<void>();
+    if (!detail && detail.error().code == policy::errc::not_found) {
+        if (!is_listed(a.name.exposure, id)) co_return policy::result<void>();
+        co_return policy::failure{.code = policy::errc::unavailable,
+                                  .context = a.name.text() + ": the platform lists user " + id +
+                                             " but answers 404 when it is read; deletion is retried later"};
+    }
     if (!detail) co_return detail.error();
     const auto ours = has_key(*detail, g, now());
     if (!ours) co_return policy::with_context(a.name.text(), ours.error());
@@ -154,10 +166,7 @@ io::task<void> executor::delete_all_of(const policy::action& a, policy::generati
 // If this pass listed the user and no other with its key, no new list is needed: the plan checked its marker.
 io::task<void> executor::delete_user_of(const policy::action& a, policy::generation g)
 {
-    const auto seen = state_.observed().exposures.find(a.name.exposure);
-    const bool shown = seen != state_.observed().exposures.end() && seen->second.listed &&
-                       std::ranges::find(seen->second.users, g.remote_id, &policy::remote_user::id) !=
-                           seen->second.users.end();
+    const bool shown = is_listed(a.name.exposure, g.remote_id);
     const bool alone = std::ranges::all_of(
         users_with_key(a.name, g), [&](const policy::remote_user& user) { return user.id == g.remote_id; });
     if (!shown || !alone) co_return co_await delete_all_of(a, g);

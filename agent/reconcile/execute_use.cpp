@@ -4,6 +4,7 @@
 #include "agent/reconcile/execute.hpp"
 #include "policy/action.hpp"
 #include "policy/dates.hpp"
+#include "policy/facts.hpp"
 #include "policy/limits.hpp"
 
 namespace reconcile {
@@ -178,6 +179,10 @@ io::task<void> executor::publish(const policy::action& a)
             a.name.text() + ": " +
                 (repair ? "published again: " + a.sentence
                         : "certificate in use, valid until " + policy::format_utc(g.certificate->expiry())));
+    if (const auto warning = policy::lead_warning(*g.certificate, want.rotation.renew_before);
+        warning && !repair)
+        io::log(io::severity::warning, io::events::noted, {a.name.exposure, a.name.user, g.id},
+                a.name.text() + ": " + *warning);
     if (auto saved = co_await state_.record(held_, a.name, std::move(events), origin_); !saved)
         co_return saved.error();
     co_return co_await leave_old_directory(a, want.output.directory);

@@ -16,7 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::size_t parallel_users = 64;
-constexpr auto first_poll = 100ms;  // IN PROGRESS: first poll after this, then less often
+constexpr auto first_poll = 20ms;  // IN PROGRESS: then twice as long each time
 constexpr auto last_poll = std::chrono::milliseconds(policy::limits::poll_last);
 constexpr auto of_observation = "look";         // failure->wanted of a failed observation, else the base_url
 constexpr int rounds_without_observation = 32;  // a plan that never ends is a bug: do not loop forever
@@ -88,6 +88,7 @@ io::awaitable<pass_outcome> exposure_pass::run(state::hold& held, pass_options o
     outcome.observe_failed = co_await observe_exposure(options);
 
     bool onboarding = false;
+    planned_at_ = state_.outside().clock.now();
     outcome.plan = plan(options);
     for (int round = 0; round < rounds_without_observation && !onboarding; ++round) {
         auto steps = mine(outcome.plan.actions, options);
@@ -96,6 +97,7 @@ io::awaitable<pass_outcome> exposure_pass::run(state::hold& held, pass_options o
         onboarding =
             std::ranges::any_of(steps, [](const auto& a) { return a.kind == policy::action_kind::onboard; });
         co_await perform_all(std::move(steps), options);
+        planned_at_ = state_.outside().clock.now();
         outcome.plan = plan(options);
     }
     co_await keep_conclusions(outcome.plan);
@@ -142,8 +144,7 @@ io::awaitable<std::optional<policy::failure>> exposure_pass::observe_exposure(co
     const auto wanted = *exposure;
     const auto now = state_.outside().clock.now();
     const auto desired = state_.desired_for(exposure_);
-    const auto interval = options.scheduled ? std::optional(desired->reconcile.interval) : std::nullopt;
-    auto asked = policy::inquiry_of(*desired, wanted, state_.stored(), now, interval);
+    auto asked = policy::inquiry_of(*desired, wanted, state_.stored(), now, options.previous);
     asked.list = asked.list || options.plan.accept_loss;
     const auto owner = state_.stored().owner;
     auto seen = co_await observe(state_.outside().api, wanted, asked, owner, now);
@@ -362,7 +363,7 @@ std::optional<std::chrono::milliseconds> exposure_pass::next_pass(const pass_out
         soon = std::min(soon.value_or(wait), wait);
     };
     if (outcome.plan.waits_for_platform || onboarding) {
-        poll_ = poll_ == 0ms ? first_poll : std::min(poll_ * 3 / 2, last_poll);
+        poll_ = poll_ == 0ms ? first_poll : std::min(poll_ * 2, last_poll);
         at_latest(poll_);
     }
     if (!options.interactive) return soon;
@@ -385,7 +386,8 @@ std::optional<std::chrono::milliseconds> exposure_pass::next_pass(const pass_out
         }
         known = attempts;
         for (const auto* failed_step : failures)
-            if (failed_step->next_attempt)
+            // one that was due already is not planned any more: nothing would try it again
+            if (failed_step->next_attempt && *failed_step->next_attempt > planned_at_)
                 at_latest(std::max<std::chrono::milliseconds>(*failed_step->next_attempt - now, first_poll));
     }
     return soon;

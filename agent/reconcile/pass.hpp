@@ -17,11 +17,11 @@ namespace reconcile {
 
 struct pass_options {
     policy::plan_options plan;
-    std::set<policy::user_name> only;  // empty: every user
-    bool scheduled = false;            // started by the service's schedule, which repeats it
-    bool interactive = false;          // a person waits: failed steps are retried soon, a few times
-    bool logs_failures = true;         // false: the caller prints them
-    policy::origin from;               // for the history
+    std::set<policy::user_name> only;              // empty: every user
+    std::optional<policy::instant> previous = {};  // pass of the service's schedule, or when that began
+    bool interactive = false;   // a person waits: failed steps are retried soon, a few times
+    bool logs_failures = true;  // false: the caller prints them
+    policy::origin from;        // for the history
 };
 
 // The outcome of one pass: whether to observe again, and when.
@@ -79,6 +79,7 @@ private:
     bool has_instance_ = false;                 // of this pass, like the next two
     bool platform_failed_ = false;              // a step failed because of the platform
     std::optional<policy::instant> listed_at_;  // when the users were listed, if that is to be stored
+    policy::instant planned_at_;                // when the last plan of this pass was made
     std::chrono::milliseconds poll_{0};
 };
 

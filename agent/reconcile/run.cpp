@@ -72,10 +72,8 @@ bool is_waiting_by_choice(policy::reason why)
 user_report judge(const policy::user_index& all, const policy::decision& view,
                   const std::map<policy::user_name, std::string>& failed)
 {
-    user_report user{.name = view.name,
-                     .converged = is_waiting_by_choice(view.why),
-                     .sentence = view.sentence,
-                     .removing = view.why == policy::reason::not_in_file};
+    user_report user{
+        .name = view.name, .converged = is_waiting_by_choice(view.why), .sentence = view.sentence};
     const auto stored = all.stored.users.find(view.name);
     if (stored != all.stored.users.end()) {
         const auto* current = stored->second.find(stored->second.current);
@@ -89,6 +87,20 @@ user_report judge(const policy::user_index& all, const policy::decision& view,
         user.sentence = failure->second;
     }
     return user;
+}
+
+void count(policy::tally& into, const policy::user_index& all, const policy::decision& view, bool converged)
+{
+    const bool paused = view.why == policy::reason::paused;
+    if (!all.wanted(view.name)) {
+        ++(view.next == "remove" ? into.removing : into.kept);
+        return;
+    }
+    ++into.wanted;
+    if (paused)
+        ++into.paused;
+    else if (converged)
+        ++into.up_to_date;
 }
 
 std::string did_you_mean(const state& s, const policy::user_name& name)
@@ -120,7 +132,7 @@ public:
             if (view.name.exposure == exposure_ && (only.empty() || only.contains(view.name)) &&
                 !is_waiting_by_choice(view.why))
                 io::log(io::severity::info, {}, {view.name.exposure, view.name.user, {}},
-                        "waiting: " + view.sentence);
+                        "waiting: " + policy::about(view.name, view.sentence));
     }
 
 private:
@@ -140,8 +152,10 @@ void tell(report& into, state& s, const std::string& exposure, const pass_outcom
     const auto desired = s.desired_for(exposure);
     const policy::user_index all(*desired, s.observed(), s.stored());
     for (const auto& view : last.plan.users)
-        if (view.name.exposure == exposure && (only.empty() || only.contains(view.name)))
+        if (view.name.exposure == exposure && (only.empty() || only.contains(view.name))) {
             into.users.push_back(judge(all, view, failed));
+            count(into.users_in_short, all, view, into.users.back().converged);
+        }
 }
 
 // Runs passes over one exposure until there is nothing to wait for or the time is up. Releases the exposure's
@@ -171,7 +185,8 @@ io::awaitable<void> run_exposure(state& s, std::string exposure, pass_options op
     }
     if (last.observe_failed && last.observe_failed->code == policy::errc::stopping)
         last.observe_failed->context =
-            "exposure " + exposure + ": not finished when --timeout or a signal ended the command";
+            "exposure " + exposure +
+            ": not finished when --timeout or a signal ended the command; run it again";
     tell(into, s, exposure, last, pass.failed(), options.only);
 }
 
@@ -194,6 +209,33 @@ io::awaitable<report> run(state& s, run_options options, step_listener listener)
         });
     std::ranges::sort(total.users, {}, &user_report::name);
     co_return total;
+}
+
+io::awaitable<void> forget_login_failures(state& s)
+{
+    for (const auto& exposure : all_exposures(s)) {
+        const auto& stored = s.stored();
+        const auto waits = [&](const auto& user) {
+            return user.first.exposure == exposure && policy::after_login(user.second);
+        };
+        const auto known = stored.exposures.find(exposure);
+        const bool unreached = known != stored.exposures.end() && policy::after_login(known->second);
+        if (!unreached && std::ranges::none_of(stored.users, waits)) continue;
+        const auto held = co_await s.take(exposure);
+        std::vector<policy::user_name> names;
+        for (const auto& user : stored.users)
+            if (waits(user)) names.push_back(user.first);
+        for (const auto& name : names) {
+            auto over = *policy::after_login(s.user(held, name));
+            if (auto saved = co_await s.record(held, name, std::move(over)); !saved)
+                io::log(io::severity::error, saved.error().context);
+        }
+        const auto* named = s.exposure(exposure);
+        auto over = named ? policy::after_login(s.exposure_record(held, *named)) : std::nullopt;
+        if (!over) continue;
+        if (auto saved = co_await s.record(held, *named, std::move(*over)); !saved)
+            io::log(io::severity::error, saved.error().context);
+    }
 }
 
 policy::result<void> check_names(const state& s, const std::set<policy::user_name>& names)

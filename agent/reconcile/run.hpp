@@ -4,6 +4,7 @@
 #include "agent/reconcile/state.hpp"
 #include "policy/plan.hpp"
 #include "policy/result.hpp"
+#include "policy/status.hpp"
 
 #include <chrono>
 #include <functional>
@@ -22,8 +23,7 @@ namespace reconcile {
 struct user_report {
     policy::user_name name;
     bool converged = false;
-    std::string sentence;   // what it waits for, or what failed
-    bool removing = false;  // no longer in the configuration
+    std::string sentence;  // what it waits for, or what failed
 
     bool operator==(const user_report&) const = default;
 };
@@ -34,7 +34,8 @@ struct report {
     std::map<std::string, policy::failure> exposures;    // that could not be observed
     std::map<std::string, std::string> incidents;        // exposures that wait for a person
     std::map<std::string, policy::failure> credentials;  // that failed
-    std::size_t reached = 0;                             // exposures and credentials that answered
+    policy::tally users_in_short;
+    std::size_t reached = 0;  // exposures and credentials that answered
 
     bool converged() const;
 };
@@ -60,6 +61,10 @@ struct run_options {
 
 // Waits for IN PROGRESS, hooks and short retries, not for a retire_after still to come. Ignores back-offs.
 io::awaitable<report> run(state&, run_options, step_listener = {});
+
+// After a login: what only waited for it is due now. Waits for passes under way in exposures where something
+// did.
+io::awaitable<void> forget_login_failures(state&);
 
 // errc::usage for a name that neither the configuration nor the private store knows.
 policy::result<void> check_names(const state&, const std::set<policy::user_name>&);

@@ -70,7 +70,10 @@ config::outcome read_configuration(const std::string& path, const config::enviro
     // without O_NONBLOCK, opening a FIFO would block forever
     const io::descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file)
-        return one_error(path, "the file cannot be opened: " + reason(errno) + "; check the path (--config)",
+        return one_error(path,
+                         errno == ENOENT
+                             ? "not found; create it with `exposure-agent init`, or check --config"
+                             : "cannot be opened: " + reason(errno) + "; check --config",
                          from);
 
     struct stat info {};

@@ -221,8 +221,8 @@ policy::failure unreadable()
 {
     return {.code = policy::errc::bad_answer,
             .context =
-                "cannot parse the running daemon's answer; it may be a different version. Run: systemctl "
-                "restart exposure-agent"};
+                "cannot parse the running daemon's answer; the daemon may be of another version. Run: "
+                "systemctl restart exposure-agent"};
 }
 
 template <class Answer>

@@ -99,7 +99,8 @@ private:
     std::size_t verbs_ = 0;
     std::vector<std::string> diagnostics_;  // of the last edit, logged once
     std::string refused_edit_;
-    std::unique_ptr<web_server> control_;
+    std::unique_ptr<web_server> control_;  // null: not open yet
+    std::string control_error_;
     std::string status_;
     policy::result<void> result_;
 };
@@ -116,7 +117,7 @@ daemon::daemon(std::shared_ptr<const policy::desired_state> desired, daemon_opti
       hangups_(app_.executor(), SIGHUP),
       group_(app_.executor(), app_.stop()),
       operations_(
-          app_, operations::failures::in_answer_and_log,
+          app_, operations::outcomes::in_answer_and_log,
           [this](const policy::action& step, const policy::result<void>* outcome) {
               if (outcome) counted_.count_step(step, *outcome);
           },
@@ -220,8 +221,10 @@ io::awaitable<void> daemon::end()
     io::log(io::severity::info, io::events::stopped, {}, "stopped");
 }
 
+// Tried again at every tick: a disk that refuses the socket at the start may accept it later.
 void daemon::open_control()
 {
+    if (control_ || group_.stopping()) return;
     control_points points{
         .perform =
             [this](verb_request request, std::function<bool()> is_gone) {
@@ -230,9 +233,15 @@ void daemon::open_control()
         .access_token =
             [this](std::optional<crypto::secret> refused) { return access_token(std::move(refused)); },
         .show = [this](web_request request) { return pages_.show(std::move(request)); }};
-    control_ = std::make_unique<web_server>(group_, "control socket", control_handler(std::move(points)));
-    if (auto open = control_->listen_unix(app_.paths().control_socket(), 0600, true); !open)
-        io::log(io::severity::error, open.error().context + "; commands cannot reach this daemon");
+    auto server = std::make_unique<web_server>(group_, "control socket", control_handler(std::move(points)));
+    const auto open = server->listen_unix(app_.paths().control_socket(), 0600, true);
+    const auto error = open ? std::string() : open.error().context;
+    if (!open && error != control_error_)
+        io::log(io::severity::error, error + "; commands cannot reach this daemon");
+    if (open && !control_error_.empty())
+        io::log(io::severity::info, "the control socket is open: commands reach this daemon again");
+    control_error_ = error;
+    if (open) control_ = std::move(server);
 }
 
 // Runs once or twice a minute, on the event loop that does the work.
@@ -240,6 +249,7 @@ void daemon::tick()
 {
     if (!tasks_.stuck()) io::notify::watchdog();
     file_.check();
+    open_control();
     metrics_.open();
     notifications_.wake();
 }
@@ -348,7 +358,7 @@ io::awaitable<milliseconds> daemon::fetch_credentials()
 {
     const auto alone = co_await fetching_.acquire();
     if (group_.stopping()) co_return no_credential_due;
-    const auto which = std::exchange(logged_in_, false) ? reconcile::fetch::failed : reconcile::fetch::due;
+    const auto which = std::exchange(logged_in_, false) ? reconcile::fetch::retry : reconcile::fetch::due;
     const auto outcome = co_await keep_credentials(app_, which);
     co_await login_.check();  // a host without exposures has no passes that do
     if (!outcome.wake_at) co_return no_credential_due;

@@ -65,12 +65,14 @@ milliseconds start_delay(const status_view& view, const std::string& seed)
 struct exposure_tasks::task {
     task(exposure_tasks& all, const std::string& exposure)
         : name(exposure),
+          last_pass(all.app_.clock().now()),
           passes(all.app_.state(), exposure, all.on_step_),
           again(all.group_, all.timers_, "exposure " + exposure, [&all, this] { return all.pass(*this); })
     {
     }
 
     std::string name;
+    policy::instant last_pass;
     reconcile::exposure_pass passes;
     periodic_task again;
     bool followed = false;
@@ -143,7 +145,8 @@ io::awaitable<milliseconds> exposure_tasks::pass(task& t)
         began = std::chrono::steady_clock::now();
         const auto desired = app_.state().desired_for(t.name);
         const progress_watch::mark here(passes_, t.name, step_limit + longest_hooks(*desired, t.name), began);
-        const reconcile::pass_options options{.scheduled = true};
+        const auto previous = std::exchange(t.last_pass, app_.clock().now());
+        const reconcile::pass_options options{.previous = previous};
         outcome = co_await t.passes.run(held, options);
         t.observed = true;
     }

@@ -4,6 +4,7 @@
 #include "agent/io/log.hpp"
 #include "agent/platform/oauth.hpp"
 #include "agent/platform/response.hpp"
+#include "agent/reconcile/run.hpp"
 
 #include <algorithm>
 #include <array>
@@ -81,10 +82,12 @@ io::awaitable<void> login_watch::check()
         now ? std::move(*now) : platform::login_status{.sentence = now.error().context};
     const bool gained =
         checked_ && status_.state == login_state::required && next.state != login_state::required;
-    say(status_, next, !checked_);
+    if (!policy::is_decommissioned(app_.state().stored())) say(status_, next, !checked_);
     status_ = std::move(next);
     checked_ = true;
-    if (gained) gained_();
+    if (!gained) co_return;
+    co_await reconcile::forget_login_failures(app_.state());
+    gained_();
 }
 
 // How long until something is due. A copied state directory refreshes nothing: the token is another host's.

@@ -109,8 +109,8 @@ void add_users(page& out, const status_view& view, policy::instant now)
               "When the certificate in use expires; 0 while there is none.",
               [](const auto& s) { return seconds_of(expiry_of(s)); });
     each_user(out, view, "certificate_rotate_at_timestamp_seconds",
-              "When the certificate in use is to be rotated; 0 while there is none.",
-              [](const auto& s) { return seconds_of(s.rotate_at); });
+              "When the certificate in use is to be rotated, paused or not; 0 while there is none.",
+              [](const auto& s) { return seconds_of(s.due_at); });
     each_user(out, view, "certificate_ready", "Whether a certificate that has not expired is in use.",
               [now](const auto& s) { return std::string(is_ready(s, now) ? "1" : "0"); });
     each_user(out, view, "deploy_pending", "Whether hooks have not succeeded yet.", [](const auto& s) {

@@ -28,19 +28,9 @@ verb_answer done(std::string message)
     return {.messages = {std::move(message)}};
 }
 
-// "2 of 2 users up to date, 1 being removed"
-std::string up_to_date(const std::vector<reconcile::user_report>& users)
-{
-    const auto removing =
-        static_cast<std::size_t>(std::ranges::count_if(users, &reconcile::user_report::removing));
-    const auto staying = users.size() - removing;
-    return std::to_string(staying) + " of " + policy::count(staying, "user") + " up to date" +
-           (removing == 0 ? "" : ", " + std::to_string(removing) + " being removed");
-}
-
 verb_answer answer_of(const reconcile::report& report)
 {
-    verb_answer answer{.schema = "exposure-agent.reconcile/v1", .exit = reconcile::exit_code(report)};
+    verb_answer answer{.exit = reconcile::exit_code(report)};
     auto& messages = answer.messages;
     auto& users = answer.users.emplace();
     for (const auto& [name, failed] : report.exposures)
@@ -56,7 +46,7 @@ verb_answer answer_of(const reconcile::report& report)
     }
     for (const auto& [name, failed] : report.credentials)
         messages.push_back(policy::about("credential " + name, failed.context));
-    if (messages.empty()) messages.push_back(up_to_date(report.users));
+    if (messages.empty()) messages.push_back(report.users_in_short.sentence());
     return answer;
 }
 
@@ -128,12 +118,25 @@ const verb::of_users* users_of(const verb_request& request)
     return std::visit(users, request);
 }
 
+const char* schema_of(const verb_request& request)
+{
+    return std::visit([](const auto& asked) { return asked.schema; }, request);
+}
+
 verb_answer answer_of(const policy::failure& failed)
 {
     return {.exit = policy::exit_code::of(failed.code), .messages = {failed.context}};
 }
 
 io::awaitable<verb_answer> operations::perform(verb_request request, caller_gone gone)
+{
+    const auto* schema = schema_of(request);
+    auto answer = co_await answer_to(std::move(request), std::move(gone));
+    answer.schema = schema;
+    co_return answer;
+}
+
+io::awaitable<verb_answer> operations::answer_to(verb_request request, caller_gone gone)
 {
     if (is_gone(gone)) co_return answer_of(not_begun());
     const auto changes = [](const auto& asked) { return asked.changes_users; };
@@ -171,7 +174,7 @@ io::awaitable<verb_answer> operations::converge(verb::reconcile asked, caller_go
                                    .only = std::move(asked.names),
                                    .from = asked.from(),
                                    .begin = std::move(first),
-                                   .logs_failures = logs_failures_};
+                                   .logs_failures = logs_};
     if (asked.timeout) options.timeout = *asked.timeout;
     if (auto* oauth = app_.oauth())
         (void)co_await oauth->refresh_if_due(platform::oauth_tokens::asked_by::person);
@@ -263,6 +266,8 @@ io::task<void> operations::roll_back(const reconcile::state::hold& held, policy:
 
 io::awaitable<verb_answer> operations::run(verb::rollback asked, caller_gone gone)
 {
+    if (auto known = reconcile::check_names(app_.state(), asked.names); !known)
+        co_return answer_of(known.error());
     for (const auto& name : asked.names) {
         const auto held = co_await app_.state().take(name.exposure);
         if (is_gone(gone)) co_return answer_of(not_begun());
@@ -328,7 +333,7 @@ io::awaitable<void> operations::deploy_exposure(std::string exposure, std::set<p
         }
         failed.push_back(outcome.error().context);
         if (outcome.error().code == policy::errc::stopping) co_return;
-        if (logs_failures_)
+        if (logs_)
             io::log(io::severity::warning, io::events::deploy_failed,
                     {step.name.exposure, step.name.user, step.generation}, outcome.error().context);
         auto happened = reconcile::failure_of(state, step, outcome.error());
@@ -390,8 +395,9 @@ io::awaitable<verb_answer> operations::run(verb::login asked, caller_gone gone)
         if (!exchanged) co_return answer_of(exchanged.error());
     }
     (void)co_await publish_token(app_);  // a failure is logged, and does not undo the login
+    co_await reconcile::forget_login_failures(app_.state());
     const auto status = co_await oauth->status();
-    io::log(io::severity::info, io::events::logged_in, {}, "logged in");
+    if (logs_) io::log(io::severity::info, io::events::logged_in, {}, "logged in");
     co_return done("logged in" + (status && !status->subject.empty() ? " as " + status->subject : ""));
 }
 
@@ -442,9 +448,29 @@ io::awaitable<verb_answer> operations::run(verb::decommission asked, caller_gone
             "Decommissioned: no user of this host is left, and its keys and tokens are deleted."};
     else if (answer.exit == policy::exit_code::done)
         answer.messages = {policy::count(left, "user") +
-                           " will be deleted after retire_after; the service, or the next exposure-agent "
-                           "reconcile, continues"};
+                           " will be deleted after retire_after, by the service or the next "
+                           "exposure-agent reconcile"};
     co_return answer;
+}
+
+// The platform has confirmed that these users are gone.
+io::awaitable<verb_answer> operations::run(verb::users_deleted asked, caller_gone)
+{
+    auto& state = app_.state();
+    for (const auto& name : asked.names) {
+        const auto held = co_await state.take(name.exposure);
+        const auto found = state.stored().users.find(name);
+        if (found == state.stored().users.end()) continue;
+        for (const auto& step : policy::without(found->second, asked.ids)) {
+            policy::user_event gone = policy::event::missing{step.generation, "deleted by a person"};
+            if (auto saved = co_await state.record(held, name, std::move(gone), asked.from()); !saved)
+                co_return answer_of(saved.error());
+            reconcile::executor executor(state, held, asked.from());
+            if (auto retired = co_await executor.perform(step); !retired)
+                co_return answer_of(retired.error());
+        }
+    }
+    co_return verb_answer();
 }
 
 io::awaitable<verb_answer> operations::undo_decommission()
@@ -480,8 +506,7 @@ io::awaitable<verb_answer> operations::run(verb::notify, caller_gone)
     notifier once(app_);
     const auto sent = co_await once.test();
     const auto said = sent ? "Notification sent. " + *sent : "notification not sent: " + sent.error().context;
-    co_return verb_answer{.schema = "exposure-agent.notify-test/v1",
-                          .exit = sent ? policy::exit_code::done : policy::exit_code::of(sent.error().code),
+    co_return verb_answer{.exit = sent ? policy::exit_code::done : policy::exit_code::of(sent.error().code),
                           .messages = {said},
                           .sent = sent.has_value(),
                           .answer = sent ? *sent : sent.error().context};

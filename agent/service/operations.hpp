@@ -27,6 +27,7 @@ namespace verb {
 
 struct asked {
     static constexpr bool changes_users = false;  // true: refused while the host is being decommissioned
+    static constexpr const char* schema = "exposure-agent.reconcile/v1";  // of the answer
 
     std::string by;          // the account that called it
     bool scheduled = false;  // called from a timer's unit
@@ -61,12 +62,14 @@ BOOST_DESCRIBE_STRUCT(rotate, (of_users), (retire_now))
 
 struct rollback : of_users {
     static constexpr const char* word = "rollback";
+    static constexpr const char* schema = "exposure-agent.rollback/v1";
     static constexpr bool changes_users = true;
 };
 BOOST_DESCRIBE_STRUCT(rollback, (of_users), ())
 
 struct deploy : of_users {
     static constexpr const char* word = "deploy";
+    static constexpr const char* schema = "exposure-agent.deploy/v1";
     static constexpr bool changes_users = true;
     bool force = false;  // also hooks that are not pending
 };
@@ -89,8 +92,15 @@ struct decommission : of_users {  // no names
 };
 BOOST_DESCRIBE_STRUCT(decommission, (of_users), (at_once, undo))
 
+struct users_deleted : of_users {  // reported by `users delete`: no pass has to find them missing
+    static constexpr const char* word = "users-deleted";
+    std::set<std::string> ids;
+};
+BOOST_DESCRIBE_STRUCT(users_deleted, (of_users), (ids))
+
 struct login : asked {
     static constexpr const char* word = "login";
+    static constexpr const char* schema = "exposure-agent.login/v1";
     bool begin = false;                      // only stores the verifier, for the code to come
     std::optional<crypto::secret> verifier;  // for PKCE, set when a login begins; empty: login without PKCE
     std::string state;
@@ -102,21 +112,26 @@ BOOST_DESCRIBE_STRUCT(login, (asked), (begin, verifier, state, code, refresh_tok
 
 struct logout : asked {
     static constexpr const char* word = "logout";
+    static constexpr const char* schema = "exposure-agent.logout/v1";
 };
 BOOST_DESCRIBE_STRUCT(logout, (asked), ())
 
 struct notify : asked {  // --test
     static constexpr const char* word = "notify";
+    static constexpr const char* schema = "exposure-agent.notify-test/v1";
 };
 BOOST_DESCRIBE_STRUCT(notify, (asked), ())
 
 }  // namespace verb
 
-using verb_request = std::variant<verb::ping, verb::reconcile, verb::rotate, verb::rollback, verb::deploy,
-                                  verb::import, verb::decommission, verb::login, verb::logout, verb::notify>;
+using verb_request =
+    std::variant<verb::ping, verb::reconcile, verb::rotate, verb::rollback, verb::deploy, verb::import,
+                 verb::decommission, verb::users_deleted, verb::login, verb::logout, verb::notify>;
 
 // Null: the verb is not about users.
 const verb::of_users* users_of(const verb_request&);
+
+const char* schema_of(const verb_request&);
 
 // The outcome of a verb, as `--output json` prints it.
 struct user_answer {
@@ -149,14 +164,14 @@ public:
     // True when nobody waits for the verb's answer any longer; empty: somebody always does.
     using caller_gone = std::function<bool()>;
 
-    // Where failures are reported: a one-shot prints its answer; a daemon's log must have them, too.
-    enum class failures { in_answer, in_answer_and_log };
+    // Where outcomes are reported: a one-shot prints its answer; a daemon's log must have them, too.
+    enum class outcomes { in_answer, in_answer_and_log };
 
     // The state directory must be held and the state loaded.
-    operations(application& app, failures reported, reconcile::step_listener listener,
+    operations(application& app, outcomes reported, reconcile::step_listener listener,
                credentials_guard guard = {})
         : app_(app),
-          logs_failures_(reported == failures::in_answer_and_log),
+          logs_(reported == outcomes::in_answer_and_log),
           listener_(std::move(listener)),
           guard_(std::move(guard))
     {
@@ -176,6 +191,8 @@ private:
     io::awaitable<verb_answer> run(verb::login, caller_gone);
     io::awaitable<verb_answer> run(verb::logout, caller_gone);
     io::awaitable<verb_answer> run(verb::notify, caller_gone);
+    io::awaitable<verb_answer> run(verb::users_deleted, caller_gone);
+    io::awaitable<verb_answer> answer_to(verb_request, caller_gone);
     io::awaitable<verb_answer> undo_decommission();
     io::awaitable<verb_answer> converge(verb::reconcile, caller_gone, reconcile::turn_begins = {});
     io::task<void> ask(const reconcile::state::hold&, std::set<policy::user_name> only, bool retire_now,
@@ -186,7 +203,7 @@ private:
                                         std::vector<std::string>& passed);
 
     application& app_;
-    bool logs_failures_;
+    bool logs_;
     reconcile::step_listener listener_;
     credentials_guard guard_;
     std::map<policy::user_name, io::async_lock> rotating_;

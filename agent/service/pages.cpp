@@ -181,9 +181,9 @@ web_answer status_page(const status_view& view, const policy::forecast_result* a
     std::string out =
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n" +
-        element("title", "", view.owner + ": " + up_to_date(view.users)) + "\n<style>" + style +
-        "</style>\n</head>\n<body>\n<header>\n" + element("h1", "", "Certificates of " + view.owner) + "\n" +
-        element("p", well ? "good" : "bad", up_to_date(view.users)) + "\n" +
+        element("title", "", view.owner + ": " + policy::tally_of(view.users).sentence()) + "\n<style>" +
+        style + "</style>\n</head>\n<body>\n<header>\n" + element("h1", "", "Certificates of " + view.owner) +
+        "\n" + element("p", well ? "good" : "bad", policy::tally_of(view.users).sentence()) + "\n" +
         element("p", "soft", "As of " + policy::format_utc(now)) + "\n</header>\n<main>\n" +
         attention(notices(view, now)) + "<h2>Users</h2>\n" + users_table(view.users, now) +
         credentials_table(view.credentials);

@@ -99,6 +99,7 @@ object user_json(const policy::user_status& s)
     user["last_error"] = text_or_null(s.last_error);
     user["next_attempt"] = time_or_null(s.next_attempt);
     user["sentence"] = s.sentence;
+    user["warning"] = text_or_null(s.warning);
     return user;
 }
 
@@ -139,7 +140,7 @@ public:
     std::vector<notice> all()
     {
         if (!view_.disk.empty()) say(view_.disk, "");
-        if (view_.leaving && view_.leaving->finished_at) {
+        if (view_.is_decommissioned()) {
             say("This host was decommissioned at " + policy::format_utc(*view_.leaving->finished_at) +
                     ". To use it again, run: exposure-agent decommission --undo",
                 "", false);
@@ -149,14 +150,16 @@ public:
             say("This host is being decommissioned: nothing is created or rotated. To keep it, run: "
                 "exposure-agent decommission --undo",
                 "", false);
+        const bool required = view_.login.state == platform::login_state::required;
         if (!view_.login.sentence.empty())
             say(policy::about("login", view_.login.sentence), "exposure-agent token");
-        else if (view_.login.state == platform::login_state::required)
+        else if (required)
             say("Not logged in. Run: exposure-agent login", "");
         for (const auto& e : view_.exposures) {
             if (!e.incident.empty() && e.incident != e.last_error)
                 say(policy::about("exposure " + e.name, e.incident), "exposure-agent plan");
-            if (!e.last_error.empty())
+            // the login's own line says it already
+            if (!e.last_error.empty() && !(required && e.needs_login))
                 say(with_retry(policy::about("exposure " + e.name, e.last_error), e.next_attempt, now_),
                     "exposure-agent doctor");
         }
@@ -189,6 +192,7 @@ private:
         if (!said && (s.attention || !s.last_error.empty()))
             say(with_retry(policy::about(s.name, sentence), s.next_attempt, now_),
                 "exposure-agent explain " + s.name.text());
+        if (!s.warning.empty()) say(policy::about(s.name, s.warning), "", false);
         for (const auto& r : s.retiring)
             say(s.name.text() + ": " + r.common_name + " will be deleted " +
                     (r.delete_at <= now_ ? "in the next pass" : "in " + until(r.delete_at, now_)),
@@ -209,11 +213,13 @@ status_view view_of(const policy::desired_state& desired, const policy::stored_s
     status_view view{.owner = stored.owner, .login = std::move(login)};
     view.users = policy::statuses(desired, stored, now);
     view.leaving = stored.leaving;
+    if (view.is_decommissioned()) view.login.sentence.clear();
     for (const auto& exposure : desired.exposures) {
         exposure_view e{.name = exposure.name};
         if (const auto kept = stored.exposures.find(exposure.name); kept != stored.exposures.end()) {
             if (kept->second.failure) {
                 e.last_error = kept->second.failure->sentence;
+                e.needs_login = kept->second.failure->code == policy::errc::login_required;
                 e.next_attempt = kept->second.failure->next_attempt;
             }
             if (kept->second.blocked) e.incident = kept->second.blocked->sentence;
@@ -239,17 +245,6 @@ std::vector<notice> notices(const status_view& view, policy::instant now)
     return noticer(view, now).all();
 }
 
-std::string up_to_date(const std::vector<policy::user_status>& users)
-{
-    const auto removing = static_cast<std::size_t>(
-        std::ranges::count(users, policy::user_state::removing, &policy::user_status::state));
-    const auto well = static_cast<std::size_t>(std::ranges::count_if(users, [](const policy::user_status& s) {
-        return s.state == policy::user_state::valid && !s.attention;
-    }));
-    return std::to_string(well) + " of " + policy::count(users.size() - removing, "user") + " up to date" +
-           (removing == 0 ? "" : ", " + std::to_string(removing) + " being removed");
-}
-
 std::string until(const std::optional<policy::instant>& at, policy::instant now)
 {
     if (!at) return "-";
@@ -258,7 +253,7 @@ std::string until(const std::optional<policy::instant>& at, policy::instant now)
 
 bool needs_attention(const status_view& view)
 {
-    const bool gone = view.leaving && view.leaving->finished_at;
+    const bool gone = view.is_decommissioned();
     return !view.disk.empty() || (view.notify && view.notify->failure) ||
            (!gone && (view.login.state == platform::login_state::required || view.login.attention ||
                       view.login.unsaved)) ||
@@ -346,6 +341,7 @@ bool is_ok(const policy::user_status& s)
 
 std::string status_line(const status_view& view, policy::instant now)
 {
+    if (view.is_decommissioned()) return "this host is decommissioned";
     const auto all = std::ranges::count_if(view.users, is_wanted);
     const auto ok = std::ranges::count_if(view.users, is_ok);
     std::string text = ok == all ? std::to_string(ok) : std::to_string(ok) + " of " + std::to_string(all);

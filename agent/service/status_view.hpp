@@ -26,7 +26,8 @@ struct credential_view {
 
 struct exposure_view {
     std::string name;
-    std::string last_error;  // empty: it answered last time
+    std::string last_error;    // empty: it answered last time
+    bool needs_login = false;  // last_error is about the login
     std::optional<policy::instant> next_attempt;
     std::string incident;  // empty: none
 };
@@ -40,6 +41,8 @@ struct status_view {
     std::vector<credential_view> credentials;
     std::optional<policy::decommission> leaving;  // none: this host is not being decommissioned
     std::optional<policy::notify_memory> notify;  // none: `notify` is not configured
+
+    bool is_decommissioned() const { return leaving && leaving->finished_at; }
 };
 
 status_view view_of(const policy::desired_state&, const policy::stored_state&, platform::login_status,
@@ -57,9 +60,6 @@ struct notice {
 
 // Problems and pending deletions, the same for the terminal and the status page.
 std::vector<notice> notices(const status_view&, policy::instant now);
-
-// "2 of 2 users up to date, 1 being removed"
-std::string up_to_date(const std::vector<policy::user_status>&);
 
 // "3 h", "now"; "-" if there is no time.
 std::string until(const std::optional<policy::instant>&, policy::instant now);

@@ -165,6 +165,14 @@ BOOST_FIXTURE_TEST_CASE(the_environment_is_the_contract_and_nothing_else, fixtur
     BOOST_TEST(process.requests[0].input.empty());
 }
 
+BOOST_FIXTURE_TEST_CASE(a_credential_has_no_expiry, fixture)
+{
+    auto of_credential = run_of({command({"/bin/x"})});
+    of_credential.not_after.reset();
+    BOOST_TEST(support::run_coroutine(hooks.run(std::move(of_credential))).has_value());
+    BOOST_TEST(process.requests.at(0).environment.at("EXPOSURE_NOT_AFTER") == "");
+}
+
 BOOST_FIXTURE_TEST_CASE(no_hooks_are_done_at_once, fixture)
 {
     BOOST_TEST(run({}).has_value());

@@ -148,6 +148,9 @@ BOOST_DATA_TEST_CASE(names_refused, hostile_names)
 BOOST_AUTO_TEST_CASE(texts_both_ways)
 {
     BOOST_TEST((deploy::read_spool_request(text_of(request())).value() == request()));
+    auto of_credential = request();
+    of_credential.not_after.reset();
+    BOOST_TEST((deploy::read_spool_request(text_of(of_credential)).value() == of_credential));
     for (const auto& answer : {deploy::spool_answer{.ticket = "00ff", .failure = {}},
                                deploy::spool_answer{.ticket = "00ff", .failure = "hook 1 failed"}})
         BOOST_TEST((deploy::read_spool_answer(deploy::write_spool_answer(answer)).value() == answer));

@@ -61,6 +61,13 @@ BOOST_AUTO_TEST_CASE(what_a_kill_left_of_its_making_by_two_threads_goes)
     fs::create_directory(path(".a.exposure-agent"));
     BOOST_REQUIRE(here.make("a", {.mode = 0700}));
     BOOST_TEST(!fs::exists(path(".a.exposure-agent")));
+    // on the way to another directory, and at its end
+    BOOST_REQUIRE(disk::directory::make_path(path("b/c"), {.mode = 0700}));
+    for (const char* name : {".b.exposure-agent", "b/.c.exposure-agent"})
+        fs::create_directory(path(name));
+    BOOST_REQUIRE(disk::directory::make_path(path("b/c"), {.mode = 0700}));
+    BOOST_TEST(!fs::exists(path(".b.exposure-agent")));
+    BOOST_TEST(!fs::exists(path("b/.c.exposure-agent")));
 }
 
 BOOST_AUTO_TEST_CASE(somebody_elses_directory_is_left_alone)

@@ -22,6 +22,7 @@ std::atomic<strike> how = strike::off;
 std::atomic<long> calls_left = 0;
 constexpr int killed = 137;
 std::set<ino_t> synced;
+std::atomic<std::size_t> syncs = 0;
 
 bool struck()
 {
@@ -44,6 +45,7 @@ extern "C" {
 int fsync(int fd)
 {
     struct stat facts;
+    ++syncs;
     if (fstat(fd, &facts) == 0) synced.insert(facts.st_ino);
     return struck() ? -1 : 0;
 }
@@ -191,6 +193,15 @@ BOOST_AUTO_TEST_CASE(of_the_first_publication)
                       check_current({one}, true);
                       check_heals(one, {one.generation});
                   });
+}
+
+BOOST_AUTO_TEST_CASE(nothing_is_synced_more_often_than_needed)
+{
+    syncs = 0;
+    publish(one);
+    const auto files = names("tls/current").size();
+    // the generation with its files, `tls` after each of three renames, and the directory above `tls`
+    BOOST_TEST(syncs == files + 1 + 3 + 1);
 }
 
 BOOST_AUTO_TEST_CASE(of_a_rotation)

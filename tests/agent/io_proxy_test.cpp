@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(unusable_addresses_are_refused)
          {"", "les.example.com", "/path", "ftp://les.example.com", "http://les.example.com",
           "http://10.0.0.1", "https://user:secret@les.example.com", "https://les.example.com/#x", "https://",
           "https://les.example.com:0/", "https://les.example.com:99999/", "https://les.exa%0dmple.com/",
-          "https://les.example.com/\r\nX: y"}) {
+          "https://les.example.com/\r\nX: y", "https://[::1]443/"}) {
         BOOST_TEST_CONTEXT(url)
         {
             const auto parsed = io::parse_http_address(url);

@@ -233,8 +233,16 @@ BOOST_AUTO_TEST_CASE(a_refused_spelling_of_the_group_is_followed_by_the_other_on
     BOOST_CHECK(run_coroutine(client.create_instance(health, choice)).error().code == errc::no_answer);
     http.expect("POST", base).answer(409);
     BOOST_CHECK(run_coroutine(client.create_instance(health, choice)).error().code == errc::refused);
-    // once the variant is known, the other is not tried
+    // the names of the last accepted POST come first, and the others are still tried
     choice.fields = group_fields::business_group;
+    http.requests.clear();
+    http.expect("POST", base).answer(400);
+    http.expect("POST", base).answer(201, R"({"id": "i-1"})");
+    BOOST_CHECK(run_coroutine(client.create_instance(health, choice)).value().fields == group_fields::space);
+    BOOST_CHECK(sent(0) == groups);
+    BOOST_CHECK(sent(1) == spaces);
+    // names that are configured or shown are the only ones
+    choice.fixed = true;
     http.expect("POST", base).answer(400);
     BOOST_CHECK(!run_coroutine(client.create_instance(health, choice)));
     BOOST_CHECK(boost::json::parse(http.requests.back().body) == groups);
@@ -242,7 +250,8 @@ BOOST_AUTO_TEST_CASE(a_refused_spelling_of_the_group_is_followed_by_the_other_on
 
 BOOST_AUTO_TEST_CASE(a_missing_group_id_says_where_to_find_it)
 {
-    choice = {.group = {.id = "", .name = "n"}, .fields = policy::group_fields::business_group};
+    choice = {
+        .group = {.id = "", .name = "n"}, .fields = policy::group_fields::business_group, .fixed = true};
     http.expect("POST", base).answer(400, R"({"message": "businessGroupId is required"})");
     const auto failed = run_coroutine(client.create_instance(logs, choice)).error();
     BOOST_TEST(failed.context.find("set business_group: {id, name}") != std::string::npos);

@@ -39,10 +39,13 @@ BOOST_FIXTURE_TEST_SUITE(platform_login, fixture)
 
 BOOST_AUTO_TEST_CASE(a_code_becomes_tokens_as_the_reference_says)
 {
+    settings.scope = "openid";  // at the login page only
+    make();
     expect_post().answer(200, pair_body("a1", "r1")).then([&](const support::seen_request& request) {
         BOOST_TEST(request.body ==
                    "grant_type=authorization_code&code=c%2F1&redirect_uri=http%3A%2F%2Flocalhost");
         BOOST_TEST(request.authorization == "Basic " + crypto::base64("exposure-automation:s3cret-value"));
+        BOOST_CHECK(request.answer_limit == 2min);
         BOOST_TEST(spent("c/1"));  // recorded on disk before the request is sent
     });
     BOOST_CHECK(login("c/1"));

@@ -45,6 +45,8 @@ BOOST_AUTO_TEST_CASE(a_token_that_lives_is_used_as_it_is)
 
 BOOST_AUTO_TEST_CASE(it_is_refreshed_ahead_of_its_end_as_the_reference_says)
 {
+    settings.scope = "openid";  // at the login page only
+    make();
     given_login();
     wait_until_due();
     expect_post().answer(200, pair_body("a2", "r2")).then([&](const support::seen_request& request) {
@@ -53,6 +55,7 @@ BOOST_AUTO_TEST_CASE(it_is_refreshed_ahead_of_its_end_as_the_reference_says)
         BOOST_TEST(request.headers.at("Content-Type") == "application/x-www-form-urlencoded");
         BOOST_TEST(request.authorization == "Basic " + crypto::base64("exposure-automation:s3cret-value"));
         BOOST_TEST(!request.idempotent);
+        BOOST_CHECK(request.answer_limit == 2min);
         BOOST_TEST(open_attempts("r1") == 1);  // the intent is on disk before the request is sent
     });
     BOOST_TEST(current() == "a2");
@@ -255,6 +258,26 @@ BOOST_AUTO_TEST_CASE(lost_answers_are_spread_over_the_remaining_life)
         }
 }
 
+// Expiry and attempts are counted by the same clock, which never goes backwards.
+BOOST_AUTO_TEST_CASE(a_clock_set_back_does_not_shorten_the_pauses_between_lost_attempts)
+{
+    given_login();
+    clock.step(40min);
+    clock.step(-40min);
+    wait_until_due();
+    expect_post().fail(errc::no_answer);
+    expect_post().fail(errc::no_answer);
+    BOOST_TEST(current() == "a1");
+    clock.step(6s);  // its back-off is over
+    BOOST_CHECK(run(tokens->refresh_if_due()));
+    BOOST_TEST(current() == "a1");
+    BOOST_TEST(http.requests.size() == 2u);
+    clock.step(11min);
+    expect_post().answer(200, pair_body("a2", "r2"));
+    BOOST_CHECK(run(tokens->refresh_if_due()));
+    BOOST_TEST(current() == "a2");
+}
+
 // An error from a proxy or an overloaded server was not processed: it says nothing about the token.
 BOOST_AUTO_TEST_CASE(error_pages_and_refused_connections_are_no_verdict)
 {
@@ -370,6 +393,7 @@ BOOST_AUTO_TEST_CASE(invalid_grant_is_final)
     BOOST_TEST(current() == "a1");  // certificates can still be served
     BOOST_CHECK(status().state == login_state::required);
     BOOST_TEST(status().sentence.find("invalid_grant: Token [hidden] was revoked") != std::string::npos);
+    BOOST_TEST(status().sentence.find("used elsewhere") != std::string::npos);
     BOOST_TEST(status().sentence.find("exposure-agent login") != std::string::npos);
     make();
     BOOST_TEST(current() == "a1");
@@ -459,32 +483,96 @@ BOOST_AUTO_TEST_CASE(other_verdicts_leave_the_token_alone)
         }
 }
 
-// RFC 6749 section 2.3.1 requires both parts to be form-encoded; the reference shows them unencoded.
-BOOST_AUTO_TEST_CASE(a_secret_with_plus_or_percent_is_tried_both_ways)
+// What a person is told: whose error it is, and at most one command.
+BOOST_AUTO_TEST_CASE(every_answer_has_its_words)
 {
-    const auto plain = "Basic " + crypto::base64("exposure-automation:a+b%c");
-    const auto encoded = "Basic " + crypto::base64("exposure-automation:a%2Bb%25c");
-    given_environment({{"CLIENT_SECRET", "a+b%c"}});
-    given_login();
-    wait_until_due();
-    expect_post()
-        .answer(401, R"({"error": "invalid_client"})")
-        .then([&](const support::seen_request& request) { BOOST_TEST(request.authorization == plain); });
-    expect_post().answer(200, pair_body("a2", "r2")).then([&](const support::seen_request& request) {
-        BOOST_TEST(request.authorization == encoded);
-    });
-    BOOST_TEST(current() == "a2");
-    make();  // the variant that worked is remembered
-    wait_until_due();
-    expect_post().answer(200, pair_body("a3", "r3")).then([&](const support::seen_request& request) {
-        BOOST_TEST(request.authorization == encoded);
-    });
-    BOOST_TEST(current() == "a3");
-    wait_until_due();
-    expect_post().answer(400, R"({"error": "invalid_request"})");
-    expect_post().answer(401, R"({"error": "invalid_client"})");
-    BOOST_TEST(current() == "a3");
-    BOOST_CHECK(status().state == login_state::required);
+    const struct {
+        unsigned status;
+        const char* body;
+        const char* says;
+        const char* omits;
+    } rows[] = {
+        {401, R"({"error": "invalid_client"})",
+         "answered 401 (Unauthorized): invalid_client; the client id or secret is wrong", "access token was"},
+        {400, R"({"error": "invalid_client"})", "check identity.client_id and identity.client_secret",
+         "exposure-agent login"},
+        {400, R"({"error": "unauthorized_client"})", "the operator of the platform must permit this",
+         "exposure-agent login"},
+        {400, R"({"error": "invalid_request"})", "check identity.auth_url and redirect_url",
+         "exposure-agent login"},
+        {400, R"({"error": "invalid_grant"})",
+         "expired, revoked or was used elsewhere. Run: exposure-agent login", "identity."},
+        {401, "<html><title>Sign in</title>", "answered 401 (Unauthorized): Sign in", "client id"},
+        {403, "Forbidden", "answered 403 (Forbidden)", "role"},
+        {413, "<html><title>413 Request Entity Too Large</title>", ": 413 Request Entity Too Large", "login"},
+        {502, "<HTML><HEAD><TITLE>Origin down</TITLE>", "answered 502 (Bad Gateway): Origin down",
+         "no answer"},
+        {504, "", "answered 504 (Gateway Timeout)", "no response"},
+    };
+    for (const auto& row : rows)
+        BOOST_TEST_CONTEXT(row.status << " " << row.body)
+        {
+            store.text.reset();
+            make();
+            given_login();
+            wait_until_due();
+            expect_post().answer(row.status, row.body);
+            if (row.status == 502 || row.status == 504) expect_post().answer(row.status, row.body);
+            BOOST_TEST(current() == "a1");
+            const auto said = status().sentence;
+            BOOST_TEST(said.find(row.says) != std::string::npos, said);
+            BOOST_TEST(said.find(row.omits, sizeof "refresh the access token: login.") == std::string::npos,
+                       said);
+            BOOST_TEST(said.find("exposure-agent ") == said.rfind("exposure-agent "), said);
+        }
+}
+
+// RFC 6749 section 2.3.1 requires both parts to be form-encoded; the reference shows them unencoded.
+BOOST_AUTO_TEST_CASE(a_client_with_plus_or_percent_is_tried_both_ways)
+{
+    const struct {
+        const char* id;
+        const char* secret;
+        const char* plain;
+        const char* encoded;
+    } rows[] = {
+        {"automation", "a+b", "automation:a+b", "automation:a%2Bb"},
+        {"automation", "a%c", "automation:a%c", "automation:a%25c"},
+        {"auto+mation", "a", "auto+mation:a", "auto%2Bmation:a"},
+    };
+    const auto expect_as = [&](const char* pair) -> support::scripted_http::step& {
+        return expect_post().then([expected = "Basic " + crypto::base64(pair)](const auto& request) {
+            BOOST_TEST(request.authorization == expected);
+        });
+    };
+    for (const auto& row : rows)
+        BOOST_TEST_CONTEXT(row.plain)
+        {
+            settings.client_id = row.id;
+            given_environment({{"CLIENT_SECRET", row.secret}});
+            store.text.reset();
+            make();
+            given_login();
+            wait_until_due();
+            expect_as(row.plain).answer(401, R"({"error": "invalid_client"})");
+            expect_as(row.encoded).answer(200, pair_body("a2", "r2"));
+            BOOST_TEST(current() == "a2");
+            make();  // the variant that worked is remembered
+            wait_until_due();
+            expect_as(row.encoded).answer(200, pair_body("a3", "r3"));
+            BOOST_TEST(current() == "a3");
+            wait_until_due();
+            expect_as(row.encoded).answer(400, R"({"error": "invalid_request"})");
+            expect_as(row.plain).answer(401, R"({"error": "invalid_client"})");
+            BOOST_TEST(current() == "a3");
+            BOOST_CHECK(status().state == login_state::required);
+
+            given_environment({{"CLIENT_SECRET", "another+one"}});  // about which nothing is known
+            make();
+            expect_as((row.id + std::string(":another+one")).c_str()).answer(200, pair_body("a4", "r4"));
+            BOOST_CHECK(run(tokens->refresh_if_due()));
+            BOOST_TEST(current() == "a4");
+        }
 }
 
 BOOST_AUTO_TEST_CASE(a_session_that_refreshes_do_not_extend)

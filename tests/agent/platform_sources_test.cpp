@@ -1,3 +1,4 @@
+#include "agent/io/environment.hpp"
 #include "agent/platform/access_token.hpp"
 #include "policy/limits.hpp"
 #include "tests/support/oauth_fixture.hpp"
@@ -97,6 +98,19 @@ BOOST_AUTO_TEST_CASE(from_a_file)
     const std::string limit(policy::limits::token_bytes, 'x');
     BOOST_CHECK(read(file(write("secret", limit))));
     BOOST_TEST(failure_of(file(write("secret", limit + "x"))).context.find("too large") != std::string::npos);
+}
+
+BOOST_AUTO_TEST_CASE(from_a_file_that_the_agent_may_not_read)
+{
+    const auto path = write("secret", "opensesame");
+    std::filesystem::permissions(path, std::filesystem::perms::none);
+    const auto own = ::geteuid();
+    constexpr uid_t somebody = 65534;  // root may read everything
+    if (own == 0) BOOST_REQUIRE(::seteuid(somebody) == 0);
+    const auto failed = failure_of(file(path)).context;
+    if (own == 0) BOOST_REQUIRE(::seteuid(own) == 0);
+    BOOST_TEST(failed == "identity.client_secret: " + path + ": Permission denied; give " +
+                             io::user_name(own == 0 ? somebody : own) + " read access to it");
 }
 
 BOOST_AUTO_TEST_CASE(from_the_environment)

@@ -87,6 +87,7 @@ BOOST_AUTO_TEST_CASE(reasons_of_every_shape)
     BOOST_TEST(reason_in("<html>x</html>") == "");
     BOOST_TEST(reason_in("<html><head><title>413 Request Entity Too Large</title></head>") ==
                "413 Request Entity Too Large");
+    BOOST_TEST(reason_in("<HTML><HEAD><TITLE lang=en>Bad Request</TITLE>") == "Bad Request");
     BOOST_TEST(reason_in("<html><title") == "");
     BOOST_TEST(reason_in("<html><head><title>502 Bad\nGateway</title>") == "502 Bad Gateway");
     BOOST_TEST(reason_in("{broken") == "");

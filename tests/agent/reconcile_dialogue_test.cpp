@@ -501,6 +501,48 @@ BOOST_AUTO_TEST_CASE(a_delete_is_believed_when_a_read_says_404)
     BOOST_TEST(w.publisher.current.empty());
 }
 
+// A user that was never fetched is read before its deletion: a wrong 404 must not make its key be forgotten.
+BOOST_AUTO_TEST_CASE(a_listed_user_is_not_gone_by_the_word_of_one_404)
+{
+    small_world w;
+    const auto reads_fail_with = [&](errc code) {
+        w.platform.trouble = [code](const std::string& call, bool& done) -> std::optional<policy::failure> {
+            done = false;
+            return call == "read_user" ? std::optional(failing(code)) : std::nullopt;
+        };
+    };
+    reads_fail_with(errc::unavailable);
+    w.reconcile({.timeout = std::chrono::seconds(1)});
+    BOOST_TEST(w.platform.users.size() == 1U);
+    w.platform.trouble = {};
+    w.siem().consumer_group = "other";
+    w.reconcile({.timeout = std::chrono::seconds(1)});
+    BOOST_TEST(w.platform.users.size() == 2U);
+    w.clock.step(std::chrono::hours(24));  // the daily list
+    reads_fail_with(errc::not_found);
+    w.reconcile({.timeout = std::chrono::seconds(1)});
+    BOOST_TEST(w.platform.users.size() == 2U);
+    BOOST_TEST(w.kept().generations.size() == 2U);
+    w.platform.trouble = {};
+    w.clock.step(std::chrono::hours(24));
+    BOOST_TEST(w.reconcile().converged());
+    BOOST_TEST(w.platform.users.size() == 1U);
+    BOOST_TEST(w.kept().generations.size() == 1U);
+}
+
+// That a user is unwanted is kept in memory if the disk refuses it: the failed step is not planned again.
+BOOST_AUTO_TEST_CASE(a_failed_step_that_is_not_planned_any_more_is_not_waited_for)
+{
+    small_world w;
+    w.siem().rotation.retire_after = std::chrono::hours(24);
+    w.reconcile();
+    w.desired.exposures.front().users.clear();
+    w.store.full = true;
+    w.said.take();
+    w.reconcile({.timeout = std::chrono::minutes(15)});
+    BOOST_TEST(w.said.take().size() < 50U);
+}
+
 // Its exposure is gone from the file, so no pass observed the old user: its marker is read before the delete.
 BOOST_AUTO_TEST_CASE(a_user_that_no_look_showed_is_read_before_it_is_deleted)
 {

@@ -66,6 +66,17 @@ BOOST_AUTO_TEST_CASE(what_is_missing_is_zero)
     BOOST_TEST(has_line(text, "exposure_agent_access_token_expiry_timestamp_seconds 0"));
 }
 
+BOOST_AUTO_TEST_CASE(a_login_that_fails_shows_since_when)
+{
+    const auto stored = both_in_use();
+    auto view = view_of(two_users(), stored);
+    const auto line = [&] { return service::metrics_text(view, {}, "1.2.3", now); };
+    BOOST_TEST(has_line(line(), "exposure_agent_login_failing_since_timestamp_seconds 0"));
+    view.login.failing_since = now - 1h;
+    const auto since = std::to_string((now - 1h).time_since_epoch().count());
+    BOOST_TEST(has_line(line(), "exposure_agent_login_failing_since_timestamp_seconds " + since));
+}
+
 BOOST_AUTO_TEST_CASE(an_expired_certificate_is_not_ready_whatever_else_is_wrong)
 {
     auto stored = both_in_use();

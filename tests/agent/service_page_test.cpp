@@ -44,12 +44,27 @@ BOOST_AUTO_TEST_CASE(each_notice_has_the_command_that_helps)
         }
 }
 
+BOOST_AUTO_TEST_CASE(what_waits_for_a_login_is_told_once)
+{
+    policy_world w;
+    w.in_use("web");
+    auto view = view_of(w);
+    view.exposures = {{.name = "logs",
+                       .last_error = "list instances: Not logged in. Run: exposure-agent login",
+                       .needs_login = true}};
+    BOOST_TEST(service::notices(view, w.now).size() == 1U);
+    view.login.state = platform::login_state::required;
+    const auto told = service::notices(view, w.now);
+    BOOST_TEST(told.size() == 1U);
+    BOOST_TEST(told.front().sentence == "Not logged in. Run: exposure-agent login");
+}
+
 BOOST_AUTO_TEST_CASE(what_a_person_is_told)
 {
     policy_world w;
     w.in_use("web");
     w.superseded(2h, "web");
-    BOOST_TEST(service::up_to_date(view_of(w).users) == "1 of 1 user up to date");
+    BOOST_TEST(policy::tally_of(view_of(w).users).sentence() == "1 of 1 user up to date");
     const auto later = service::notices(view_of(w), w.now);
     BOOST_TEST(later.size() == 1U);
     BOOST_TEST(later.front().sentence == "logs/web: logs-orion-web-00000000 will be deleted in 22 h");

@@ -17,6 +17,7 @@
 #include <random>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 // The load of a fleet on the platform during two years of virtual time: every host follows the schedule of
@@ -127,6 +128,7 @@ public:
         std::mt19937_64 drawn(static_cast<std::uint64_t>(number));
         clock_error_ = duration(static_cast<std::int64_t>(drawn() % 600) - 300);
         first_start_ = epoch + duration(static_cast<std::int64_t>(drawn() % 3600));
+        previous_ = local(first_start_);
         exposure_.name = "logs";
         const auto users = drawn() % 5 + 1;
         for (std::uint64_t i = 0; i < users; ++i)
@@ -142,9 +144,10 @@ public:
         while (now < epoch + years) {
             if (now >= power_cut && now < power_is_back) {
                 const service::status_view nothing_due;
-                now = power_is_back + std::chrono::duration_cast<duration>(
-                                          service::start_delay(nothing_due, "machine" + stored_.owner));
-                now += duration(number_ % 60);  // power returns rack by rack
+                now = power_is_back + duration(number_ % 60);  // power returns rack by rack
+                previous_ = local(now);
+                now += std::chrono::duration_cast<duration>(
+                    service::start_delay(nothing_due, "machine" + stored_.owner));
             }
             now = pass(now);
         }
@@ -162,6 +165,7 @@ private:
     instant pass(instant now)
     {
         auto& kept = stored_.exposures["logs"];
+        const auto previous = std::exchange(previous_, local(now));
         if (!is_up(now) || !is_allowed(now)) {
             // refused, then retried with a token read again from its source
             fleet_.count(now, is_up(now) ? 2 : 1, bytes_of_refusal);
@@ -174,7 +178,7 @@ private:
         }
         kept.failure.reset();
 
-        const auto asked = policy::inquiry_of(desired_, exposure_, stored_, local(now), interval);
+        const auto asked = policy::inquiry_of(desired_, exposure_, stored_, local(now), previous);
         std::uint32_t requests = 1;
         std::uint64_t bytes = bytes_of_read;
         if (asked.list) {
@@ -264,6 +268,7 @@ private:
             ++fleet_.all.lists;
             stored_.exposures["logs"].listed_at = local(now + 24h);
             now += 24h;
+            previous_ = local(now);
         }
         return now;
     }
@@ -275,6 +280,7 @@ private:
     policy::stored_state stored_;
     duration clock_error_{};
     instant first_start_;
+    instant previous_;  // pass, or start
 };
 
 template <class T>
@@ -305,7 +311,14 @@ boost::json::object summary(const std::vector<T>& values)
         plot.push_back(
             *std::max_element(values.begin() + static_cast<std::ptrdiff_t>(values.size() * i / parts),
                               values.begin() + static_cast<std::ptrdiff_t>(values.size() * (i + 1) / parts)));
+    constexpr std::size_t minute = 60;
+    double busiest = 0;
+    for (std::size_t i = 0; i + minute <= values.size(); i += minute) {
+        const auto from = values.begin() + static_cast<std::ptrdiff_t>(i);
+        busiest = std::max(busiest, mean(std::vector<T>(from, from + minute)));
+    }
     return {{"mean", mean(values)},
+            {"minute", busiest},
             {"p999", percentile(values, 0.999)},
             {"peak", *std::ranges::max_element(values)},
             {"plot", std::move(plot)}};

@@ -16,7 +16,8 @@ import subprocess
 import sys
 
 STEADY = "steady state"
-WIDTH, HEIGHT, LEFT, TOP, GAP = 760, 110, 90, 34, 62
+PLOTS = (("requests", "requests"), ("bytes", "MB"))
+WIDTH, HEIGHT, LEFT, TOP, GAP = 340, 100, 78, 54, 56
 STYLE = """
   text { font: 13px sans-serif; fill: #24292f } .small { font-size: 11px; fill: #57606a }
   path { fill: none; stroke: #0969da; stroke-width: 1.2 } line { stroke: #d0d7de }
@@ -25,24 +26,32 @@ STYLE = """
   }"""
 
 
+def plot(values, unit, left, top, hours):
+    """The maximum of each interval, from zero to the highest of all."""
+    bottom, highest = top + HEIGHT, max(values) or 1
+    points = " ".join(f"{'L' if i else 'M'}{left + i * WIDTH / (len(values) - 1):.1f},{bottom - HEIGHT * v / highest:.1f}"
+                      for i, v in enumerate(values))
+    shown = f"{highest / 1e6:,.0f}" if unit == "MB" else f"{highest:,}"
+    return (f'<line x1="{left}" y1="{bottom}" x2="{left + WIDTH}" y2="{bottom}"/>'
+            f'<text class="small" x="{left - 8}" y="{top + 9}" text-anchor="end">{shown}</text>'
+            f'<text class="small" x="{left - 8}" y="{bottom}" text-anchor="end">0</text>'
+            f'<text class="small" x="{left + WIDTH}" y="{bottom + 15}" text-anchor="end">{hours} h</text>'
+            f'<path d="{points}"/>')
+
+
 def picture(found):
-    """Requests per second in each window, one plot below the other: the maximum of each interval."""
-    rows = []
+    """Requests and bytes per second, one row for each window."""
+    rows = [f'<text class="small" x="{LEFT + column * (LEFT + WIDTH)}" y="16">{unit} per second</text>'
+            for column, (_, unit) in enumerate(PLOTS)]
     for place, window in enumerate(found["windows"]):
-        values = window["requests"]["plot"]
-        top, bottom = TOP + place * (HEIGHT + GAP), TOP + place * (HEIGHT + GAP) + HEIGHT
-        highest = max(values) or 1
-        points = " ".join(f"{'L' if i else 'M'}{LEFT + i * WIDTH / (len(values) - 1):.1f},{bottom - HEIGHT * v / highest:.1f}"
-                          for i, v in enumerate(values))
-        rows.append(f'<text x="{LEFT}" y="{top - 10}">{window["name"]}</text>'
-                    f'<line x1="{LEFT}" y1="{bottom}" x2="{LEFT + WIDTH}" y2="{bottom}"/>'
-                    f'<text class="small" x="{LEFT - 8}" y="{top + 9}" text-anchor="end">{highest:,}/s</text>'
-                    f'<text class="small" x="{LEFT - 8}" y="{bottom}" text-anchor="end">0</text>'
-                    f'<text class="small" x="{LEFT + WIDTH}" y="{bottom + 15}" text-anchor="end">{window["hours"]} h</text>'
-                    f'<path d="{points}"/>')
-    height = TOP + len(found["windows"]) * (HEIGHT + GAP)
-    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + 20} {height}" role="img">'
-            f'<title>Requests per second of {found["hosts"]:,} hosts</title><style>{STYLE}</style>{"".join(rows)}</svg>\n')
+        top = TOP + place * (HEIGHT + GAP)
+        rows.append(f'<text x="{LEFT}" y="{top - 12}">{window["name"]}</text>')
+        rows += [plot(window[kind]["plot"], unit, LEFT + column * (LEFT + WIDTH), top, window["hours"])
+                 for column, (kind, unit) in enumerate(PLOTS)]
+    width, height = len(PLOTS) * (LEFT + WIDTH) + 20, TOP + len(found["windows"]) * (HEIGHT + GAP)
+    return (f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
+            f'<title>Requests and bytes per second of {found["hosts"]:,} hosts</title><style>{STYLE}</style>'
+            f'{"".join(rows)}</svg>\n')
 
 
 def kilobytes(count):
@@ -55,13 +64,15 @@ def report(found):
           f"{found['creations']:,} certificates issued, {found['expired']} expired (least time left at a rotation: "
           f"{found['shortest_left_days']} days), {found['lists']:,} lists, {found['refreshes']:,} refreshes with a login "
           f"for each host. {os.cpu_count()} processors.\n")
-    print("| | Requests per second: mean | 99.9 % | Peak | Peak to steady mean | Bytes per second: mean | 99.9 % | Peak |")
-    print("| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for window in found["windows"]:
-        requests, sizes = window["requests"], window["bytes"]
-        print(f"| {window['name']} | {requests['mean']:,.0f} | {requests['p999']:,} | {requests['peak']:,} "
-              f"| {requests['peak'] / steady['requests']['mean']:.1f} | {kilobytes(sizes['mean'])} "
-              f"| {kilobytes(sizes['p999'])} | {kilobytes(sizes['peak'])} |")
+    for kind, _ in PLOTS:
+        show = (lambda count: f"{count:,.0f}") if kind == "requests" else kilobytes
+        print(f"| {kind.capitalize()} per second | mean | busiest minute | 99.9 % | peak | peak to steady mean |")
+        print("| --- | ---: | ---: | ---: | ---: | ---: |")
+        for window in found["windows"]:
+            of = window[kind]
+            shown = " | ".join(show(of[field]) for field in ("mean", "minute", "p999", "peak"))
+            print(f"| {window['name']} | {shown} | {of['peak'] / steady[kind]['mean']:.1f} |")
+        print()
 
 
 def main():

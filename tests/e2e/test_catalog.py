@@ -434,6 +434,11 @@ class CredentialTest(CatalogCase):
         self.assertIn("other", self.file.read_text())
         self.assertEqual(self.runs(), 2)
 
+    def test_a_hook_gets_no_expiry(self):
+        self.configure(self.credential(hooks=self.hook('echo "<$EXPOSURE_NOT_AFTER>" >expiry')))
+        self.reconcile()
+        self.assertEqual((self.directory / "expiry").read_text(), "<>\n")
+
     def test_a_deleted_file_comes_back(self):
         self.reconcile()
         text = self.file.read_text()

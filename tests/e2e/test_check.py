@@ -51,6 +51,9 @@ class CheckTest(unittest.TestCase):
         done = subprocess.run([harness.built("exposure-agent"), "-c", file, "check"], capture_output=True, text=True,
                               timeout=60, check=False, env={"PATH": "/usr/bin:/bin", **(environment or {})})
         self.assertEqual(done.returncode, code, done.stdout + done.stderr)
+        if code == 78:
+            self.assertNotIn(": ok", done.stdout)
+            return done.stdout
         self.assertIn(": ok (1 exposure, 1 user)\n", done.stdout)
         for line in done.stderr.splitlines():
             self.assertRegex(line, rf"^{re.escape(str(file))}:\d+:\d+: .* \(warning\)$")
@@ -99,6 +102,21 @@ class CheckTest(unittest.TestCase):
         self.assertRegex(self.check(directory="/tmp/tls"), r":16:\d+: logs/siem: /tmp/tls is in the service's private /tmp")
         self.assertIn("/home/siem/tls is hidden from the service", self.check(directory="/home/siem/tls"))
         self.assertIn("/root/tls is hidden from the service", self.check(directory="/root/tls"))
+
+    def test_the_sandbox_of_an_installed_service(self):
+        """What it hides or makes read-only is a mistake; a drop-in opens it."""
+        units = self.directory / "units"
+        (units / "exposure-agent.service.d").mkdir(parents=True)
+        (units / "exposure-agent.service").write_text("[Service]\nProtectSystem=strict\nProtectHome=yes\nPrivateTmp=yes\n")
+        installed = {"SYSTEMD_UNIT_PATH": str(units)}
+        for directory, why in (("/etc/siem/tls", "is read-only for the service"), ("/home/siem/tls", "is hidden from the service"),
+                               ("/tmp/tls", "is in the service's private /tmp")):
+            with self.subTest(directory=directory):
+                said = self.check(installed, 78, directory=directory)
+                self.assertRegex(said, rf":16:\d+: logs/siem: {directory} {why}")
+        self.check(installed)
+        (units / "exposure-agent.service.d" / "output.conf").write_text("[Service]\nReadWritePaths=/etc/siem/tls\n")
+        self.check(installed, directory="/etc/siem/tls")
 
 
 if __name__ == "__main__":

@@ -302,17 +302,25 @@ class StopTest(DaemonCase):
         self.platform.clear_faults()
 
     def test_stop_during_an_exchange(self):
-        """Losing the response to a refresh token would cost the login: the stop waits for it, and for nothing else."""
+        """Losing the response to a refresh token would cost the login: the stop waits for it, and for nothing else.
+
+        The service manager is asked for the time that this takes beyond the unit's TimeoutStopSec.
+        """
         agent = self.agent("one")
         self.platform.expire_tokens()
         self.platform.fault(operation="token", hang="before")
         self.platform.clear_requests()
-        daemon = self.start(agent)
+        manager = self.enterContext(socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM))
+        manager.bind(str(agent.directory / "notify"))
+        manager.settimeout(harness.RUN_TIMEOUT)
+        daemon = self.start(agent, {"NOTIFY_SOCKET": str(agent.directory / "notify")})
         wait_until(lambda: "token" in self.platform.operations())
         daemon.send_signal(signal.SIGTERM)
         self.says(agent, "info: stopping")
         with self.assertRaises(subprocess.TimeoutExpired):
             daemon.wait(KILL_AFTER)
+        while not manager.recv(4096).startswith(b"EXTEND_TIMEOUT_USEC="):
+            pass
         self.platform.halt()
         self.addCleanup(self.platform.start)
         self.assertEqual(daemon.wait(EXCHANGE), 0)
@@ -356,6 +364,17 @@ class StopTest(DaemonCase):
         agent.run("reconcile", expect=0)  # without the daemon, under the lock
         self.start(agent)
         self.assertEqual(self.ask(agent, "GET", "/healthz").status, 200)
+
+    def test_control_socket_that_cannot_be_opened_at_the_start(self):
+        agent = self.agent("one")
+        agent.control_socket.mkdir(parents=True)
+        self.start(agent, environment={"WATCHDOG_USEC": "1000000"})  # it then looks twice a second
+        self.says(agent, "commands cannot reach this daemon")
+        self.converged(agent, "one")
+        agent.control_socket.rmdir()
+        self.says(agent, "the control socket is open")
+        self.assertEqual(self.ask(agent, "GET", "/healthz").status, 200)
+        self.assertEqual(agent.log().count("commands cannot reach this daemon"), 1)
 
 
 class SocketTest(DaemonCase):
@@ -576,6 +595,12 @@ class OneShotTest(DaemonCase):
         self.assertEqual(checks["platform"]["verdict"], "failed")
         self.assertEqual(harness.footprint(agent.state_dir), before)
         self.assertEqual({path.lstat().st_uid for path in agent.state_dir.rglob("*")}, {65534})
+
+    def test_a_request_that_the_timeout_ends(self):
+        agent = self.agent("one")
+        self.platform.fault(operation="list_instances", hang="before", times=0)
+        said = agent.run("reconcile", "--timeout", "2s", expect=1).stderr
+        self.assertIn("exposure logs: not finished when --timeout or a signal ended the command; run it again", said)
 
     def test_timeout_bounds_a_hook(self):
         agent = self.agent({"name": "one", "consumer_group": "one", "hooks": [

@@ -37,9 +37,14 @@ class Decommission(DecommissionCase):
         agent.run("reconcile", expect=0)
         self.assertEqual(self.platform.users(), [])
         self.assertIn("This host was decommissioned at ", agent.run("status", expect=0).stdout)
+        self.assertIn("No changes. This host was decommissioned;", agent.run("plan", expect=0).stdout)
         self.assertIsNotNone(agent.status()["decommission"]["finished_at"])
         agent.run("status", "--check", expect=0)
         self.assertEqual(agent.json("plan")["changes"], [])
+        self.assertIsNone(agent.status()["login_detail"])
+        with agent.daemon():
+            wait_until(lambda: "this host is decommissioned" in agent.log())
+        self.assertNotIn("exposure-agent login", agent.log() + agent.run("doctor", expect=0).stdout)
 
     def test_users_wait_for_retire_after_and_nothing_is_created_meanwhile(self):
         agent = self.host(retire_after="24h")

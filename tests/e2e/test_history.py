@@ -92,7 +92,7 @@ class HistoryTest(harness.PlatformCase):
         shown = self.host.run("history", "logs/siem", expect=0).stdout.splitlines()
         self.assertEqual(shown[0].split(), ["AT", "USER", "GENERATION", "EVENT", "BY", "DETAIL"])
         self.assertEqual(len(shown), 6)
-        self.assertRegex(shown[1], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  logs/siem  [0-9a-f]{8} +created +\w+ +absent: logs-")
+        self.assertRegex(shown[1], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  logs/siem  [0-9a-f]{8} +created +\w+ +logs-\S+ \(absent\)")
         for wrong, said in ((("logs/sime",), "did you mean logs/siem?"), (("siem",), "did you mean logs/siem?"),
                             (("--since", "soon"), "--since: 'soon' is not a valid duration")):
             with self.subTest(wrong):

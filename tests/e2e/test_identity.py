@@ -248,7 +248,9 @@ class LoginTest(IdentityCase):
         agent = self.agent("siem", login=False)
         seed = agent.directory / "seed"
         agent.write_secret(seed, self.platform.refresh_token())
-        agent.run("login", "--refresh-token-file", seed, expect=0)
+        said = agent.run("login", "--refresh-token-file", seed, expect=0)
+        self.assertRegex(said.stdout, "^logged in as [^\n]+\n$")
+        self.assertEqual(said.stderr, "")
         agent.run("login", "--refresh-token-file", seed, expect=0)
         self.assertEqual(self.refreshes(), 1)
         agent.run("reconcile", expect=0)
@@ -275,6 +277,27 @@ class LoginTest(IdentityCase):
         said = self.agent("siem").run("login", "--refresh-token-file", "/dev/stdin", expect=1).stderr
         self.assertIn("is not a regular file", said)
         self.assertNotIn("move it away", said)
+
+    def test_a_login_ends_what_waited_for_it(self):
+        """No next attempt in an hour, and no remedy that has been applied already."""
+        refused = {"status": 400, "body": {"error": "invalid_grant"}}
+        agent = self.agent("siem", login=False)
+        agent.run("reconcile", expect=77)
+        self.assertTrue(agent.status()["exposures"][0]["next_attempt"])
+        agent.login()
+        self.assertIsNone(agent.status()["exposures"][0]["next_attempt"])
+        said = agent.run("status").stdout
+        self.assertNotIn("exposure-agent login", said)
+        self.assertNotIn("next retry", said)
+        # in the daemon, during a pass
+        self.platform.fault(operation="create_user", times=0, status=401, body={})
+        self.platform.fault(operation="token", times=0, **refused)
+        with agent.daemon():
+            harness.wait_until(lambda: agent.status("logs/siem")["next_attempt"])
+            self.platform.clear_faults()
+            agent.login()
+            harness.wait_until(agent.published("siem").exists)
+            harness.wait_until(lambda: agent.status("logs/siem")["state"] == "valid")
 
     def test_without_a_login(self):
         agent = self.agent("siem", login=False)
@@ -360,7 +383,7 @@ class RefreshTest(IdentityCase):
     def test_a_slow_answer_is_waited_for(self):
         """network.timeout does not limit the wait for the response to a single-use token."""
         agent, _ = self.converged(timeout="2s")
-        self.platform.fault(operation="token", delay_ms=5000)
+        self.platform.fault(operation="token", times=0, delay_ms=5000)
         agent.run("reconcile", expect=0)
         self.assertEqual(self.refreshes(), 1)
 
@@ -390,6 +413,7 @@ class RefreshTest(IdentityCase):
                 state = agent.status()
                 self.assertEqual(state["login"], "ok")
                 self.assertIn(str(status), state["login_detail"])
+                self.assertIn(str(status), agent.run("token", expect=0).stdout)
                 agent.run("status", "--check", expect=1)
                 self.platform.clear_faults()
                 agent.run("reconcile", expect=0)

@@ -59,7 +59,7 @@ COMMAND_LINE = (
     (["users", "show", "logs", "no-such-id"], 1, "logs: no user has the id no-such-id. Run: exposure-agent users logs"),
     (["instances", "log"], 64, "did you mean logs?"),
     (["users", "delete", "logs", "no-such-id", "--yes"], 1, "logs: no user has the id no-such-id; nothing was deleted"),
-    (["rollback", "logs/siem-forwarder"], 64, "logs/siem-forwarder: no previous certificate"),
+    (["rollback", "logs/siem-forwarder"], 1, "logs/siem-forwarder: no previous certificate"),
     (["catalog", "template"], 64, "ITEM is missing"),
     (["catalog", "template", "item", "--business-group", "bg"], 78, "catalog.base_url is not set"),
     (["catalog", "request", "item"], 64, "--business-group"),
@@ -124,7 +124,7 @@ class MistakesTest(harness.PlatformCase):
         done = harness.subprocess.run([harness.built("exposure-agent"), "-c", "/nowhere/agent.yaml", "status"],
                                       capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 78)
-        self.assertIn("/nowhere/agent.yaml", done.stderr)
+        self.assertIn("/nowhere/agent.yaml:1:1: not found; create it with `exposure-agent init`", done.stderr)
 
     def test_standard_output_is_full(self):
         with open("/dev/full", "w", encoding="ascii") as full:

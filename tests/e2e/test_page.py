@@ -47,11 +47,21 @@ class PageTest(harness.PlatformCase):
         self.assertIn("3 of 4 users up to date", text)
         for user in self.host.status()["users"]:
             self.assertIn(f"<td data-label=\"User\">logs/{user['name']}</td>", text)
-            self.assertIn(user["rotate_at"][:10], text)
+            if user["name"] == "paused":
+                self.assertIsNone(user["rotate_at"])
+            else:
+                self.assertIn(user["rotate_at"][:10], text)
         self.assertRegex(text, r"<li>logs/broken: hook failed .*<br><code>exposure-agent deploy logs/broken</code></li>")
         for line in self.host.run("forecast", expect=0).stdout.splitlines():
             if " expire " in line:
                 self.assertIn(f"{line.split()[0]} logs/paused: expire", text)
+
+    def test_alerts_watch_a_paused_user(self):
+        """Their thresholds are relative to the time from rotate_at to expiry: 0 would raise all of them."""
+        with urllib.request.urlopen(self.url + "/metrics", timeout=harness.RUN_TIMEOUT) as answer:
+            metrics = answer.read().decode()
+        (at,) = re.findall(r'rotate_at_timestamp_seconds\{exposure="logs",user="paused"\} (\S+)', metrics)
+        self.assertGreater(float(at), 1e9)
 
     def test_nothing_in_it_runs_or_comes_from_elsewhere(self):
         headers, text = self.page()

@@ -145,6 +145,43 @@ class StatusTest(harness.PlatformCase):
         self.assertRegex(said, r"logs/one: logs-orion-123-one-\w{8} will be deleted in the next pass\n")
         self.assertNotIn("in now", said)
 
+    def test_a_lead_of_the_whole_lifetime_is_warned_of(self):
+        self.platform.behave(exposure={"certificate": {"lifetime_s": 30 * 86400}})
+        agent = self.agent(user("siem", rotation={"renew_before": "90d"}), "two")
+        warning = "logs/siem: rotation.renew_before (90 d) is not shorter than the lifetime of its certificate (30 d); rotating 10 d"
+        self.assertIn(warning, agent.run("reconcile", expect=0).stderr)
+        said = agent.run("status", "--check", expect=0).stdout
+        self.assertEqual(said.count(warning), 1, said)
+        self.assertIn(agent.status("logs/siem")["warning"], warning + " before expiry instead. Set a shorter renew_before")
+        self.assertIsNone(agent.status("logs/two")["warning"])
+        self.assertIn("warning: rotation.renew_before", agent.run("explain", "logs/siem", expect=0).stdout)
+
+    def test_a_paused_user_has_no_rotation_to_come(self):
+        agent = self.served(user("siem", rotation={"paused": True}))
+        entry = agent.status("logs/siem")
+        self.assertEqual((entry["state"], entry["rotate_at"]), ("valid", None))
+        self.assertIn("Next    no action\n", agent.run("explain", "logs/siem", expect=0).stdout)
+        agent.settings["exposures"][0]["users"][0]["description"] = "another"
+        agent.write_config()
+        done = agent.run("reconcile", expect=0)
+        self.assertEqual(done.stdout, "0 of 1 user up to date, 1 paused\n")
+        self.assertIn("logs/siem: description changed: (none) → another, but rotation.paused is true", done.stderr)
+        self.assertIn("0 of 1 user up to date, 1 paused\n", agent.run("status", "--check", expect=0).stdout)
+
+    def test_a_deletion_that_is_stopped_is_not_announced(self):
+        agent = self.served("stays", "goes", "too", settings={"reconcile": {"max_deletes": 1}})
+        for entry in agent.settings["exposures"][0]["users"]:
+            entry["rotation"] = {"retire_after": "0s"}
+        agent.write_config()
+        agent.run("reconcile", expect=0)
+        del agent.settings["exposures"][0]["users"][1:]
+        agent.write_config()
+        self.assertIn("reconcile.max_deletes allows 1", agent.run("reconcile", expect=1).stderr)
+        said = agent.run("status", expect=0).stdout
+        self.assertIn("1 of 1 user up to date, 2 no longer in the configuration\n", said)
+        self.assertIn("logs/goes: this pass would delete 2 users", said)
+        self.assertNotIn("will be deleted", said)
+
     def test_what_is_asked_for_and_no_more(self):
         """One of two exposures is dead: the other's users are shown, and the exit code reports a partial result."""
         agent = self.agent(exposures=[{"variant": "log", "users": ["one"]}, {"variant": "health", "users": ["two"]}])

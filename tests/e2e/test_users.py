@@ -1,5 +1,6 @@
 """`users` and `instances` (contract section 4): what the platform has, whose it is, and the deletion of what nobody uses."""
 
+import contextlib
 import hashlib
 import ssl
 import unittest
@@ -74,6 +75,30 @@ class UsersTest(harness.PlatformCase):
         self.assertEqual(self.deletions(), 0)
         agent.run("users", "delete", "logs", mine, "--yes", "--force", expect=0)
         self.assertEqual(self.platform.users(), [])
+
+    def test_a_deleted_retiring_user_is_not_announced_any_more(self):
+        agent = self.served(user("siem", rotation={"retire_after": "2h"}))
+        for daemon in (False, True):
+            with self.subTest(daemon=daemon), agent.daemon() if daemon else contextlib.nullcontext():
+                agent.run("rotate", "logs/siem", expect=0)
+                (retiring,) = agent.status("logs/siem")["retiring"]
+                done = agent.json("users", "delete", "logs", retiring["remote_id"], "--yes")
+                self.assertEqual(done, {"schema": "exposure-agent.users-delete/v1", "users": [
+                    {"exposure": "logs", "remote_id": retiring["remote_id"], "deleted": True, "error": None}]})
+                self.assertEqual(agent.status("logs/siem")["retiring"], [])
+                planned = agent.json("plan")
+                self.assertEqual((planned["changes"], [c["action"] for c in planned["later"]]), ([], ["rotate"]))
+                self.assertEqual([u["id"] for u in self.platform.users()], [agent.status("logs/siem")["remote_id"]])
+
+    def test_users_delete_in_json(self):
+        agent = self.served("siem")
+        self.assertEqual(agent.json("users", "delete", "--orphans", "--yes"),
+                         {"schema": "exposure-agent.users-delete/v1", "users": []})
+        stranger = self.platform.put_user(common_name="by-hand")
+        self.platform.fault(operation="delete_user", status=403, times=0)
+        (row,) = agent.json("users", "delete", "logs", stranger, "--yes", expect=1)["users"]
+        self.assertEqual((row["remote_id"], row["deleted"]), (stranger, False))
+        self.assertIn("403", row["error"])
 
     def test_users_delete_looks_after_a_lost_answer(self):
         agent = self.served(user("siem"))

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <utility>
 
 // Arbitrary input of local programs or web pages to the listener of `login`: only a GET with our state and a
 // code or an error ends the wait, and nothing makes it throw.
@@ -20,10 +21,21 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
 {
     static asio::io_context context{1};
     static tcp::acceptor acceptor{context, {asio::ip::address_v4::loopback(), 0}};
-    tcp::socket client(context);
-    client.connect(acceptor.local_endpoint());
+    // a new source address for each input: one address would run out of ports
+    static std::uint32_t inputs = 0;
+    const asio::ip::address_v4 source(asio::ip::address_v4::loopback().to_uint() + ++inputs % 0x00ff'ff00);
+    tcp::socket client(context, tcp::endpoint(source, 0));
+    tcp::socket server(context);
+    // asynchronously: libFuzzer's timer would interrupt a blocking call
+    const auto must_succeed = [](boost::system::error_code error) {
+        if (error) std::abort();
+    };
+    client.async_connect(acceptor.local_endpoint(), must_succeed);
+    acceptor.async_accept(server, must_succeed);
+    context.restart();
+    context.run();
     std::string target;
-    asio::co_spawn(context, platform::serve_redirect(boost::beast::tcp_stream(acceptor.accept()), "s1"),
+    asio::co_spawn(context, platform::serve_redirect(boost::beast::tcp_stream(std::move(server)), "s1"),
                    [&](std::exception_ptr thrown, std::string answer) {
                        if (thrown) std::abort();
                        target = std::move(answer);

@@ -3,6 +3,7 @@
 #
 #   tests/fuzz/run.sh SECONDS [TARGET...]     SECONDS: total time for all targets
 #
+# SEED=N draws the same random numbers in each run; JOBS=N runs N targets at a time (default: number of processors).
 # Inputs that reach new code are stored in build-fuzz/corpus. A failing input is stored in build-fuzz/; replay it with
 # `build-fuzz/tests/fuzz/fuzz-TARGET FILE`.
 set -euo pipefail
@@ -33,9 +34,9 @@ share=$((seconds * jobs / ${#targets[@]}))
 [ $share -gt 0 ] || share=1
 drive() {
     mkdir -p "build-fuzz/corpus/$1"
-    if "build-fuzz/tests/fuzz/fuzz-$1" -max_total_time="$share" -timeout=20 -rss_limit_mb=1024 -verbosity=0 \
-        -print_final_stats=1 -artifact_prefix="build-fuzz/$1-" "build-fuzz/corpus/$1" "tests/fuzz/corpus/$1" \
-        > "build-fuzz/$1.log" 2>&1; then
+    if "build-fuzz/tests/fuzz/fuzz-$1" -max_total_time="$share" -timeout=120 -rss_limit_mb=1024 -verbosity=0 \
+        -print_final_stats=1 -seed="${SEED:-0}" -artifact_prefix="build-fuzz/$1-" "build-fuzz/corpus/$1" \
+        "tests/fuzz/corpus/$1" > "build-fuzz/$1.log" 2>&1; then
         awk -v name="$1" '/number_of_executed_units/ { print name ": " $2 " inputs, no failure" }' "build-fuzz/$1.log"
     else
         tail -n 40 "build-fuzz/$1.log"

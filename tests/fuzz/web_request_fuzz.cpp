@@ -1,12 +1,13 @@
 #include "agent/service/control.hpp"
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/write.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -14,7 +15,7 @@
 // answered or refused, without an exception.
 
 namespace asio = boost::asio;
-using asio::ip::tcp;
+using unix_stream = asio::local::stream_protocol;
 
 namespace {
 
@@ -33,7 +34,8 @@ io::awaitable<service::web_answer> show(service::web_request)
     co_return service::web_answer{.body = "{}"};
 }
 
-struct loopback {
+// A Unix socket: TCP would run out of ports.
+struct listener {
     asio::io_context context{1};
     io::stop_event stop{context.get_executor()};
     service::task_group group{context.get_executor(), stop};
@@ -41,9 +43,19 @@ struct loopback {
         group, "fuzz",
         service::control_handler({.perform = perform, .access_token = access_token, .show = show})};
 
-    loopback()
+    std::string directory = (std::filesystem::temp_directory_path() / "fuzz-web-XXXXXX").native();
+    std::string path;
+
+    listener()
     {
-        if (!server.listen_tcp("127.0.0.1", 0)) std::abort();
+        if (::mkdtemp(directory.data()) == nullptr) std::abort();
+        path = directory + "/socket";
+        if (!server.listen_unix(path, 0600, true)) std::abort();
+    }
+    ~listener()
+    {
+        server.close();
+        std::filesystem::remove_all(directory);
     }
 };
 
@@ -51,9 +63,8 @@ struct loopback {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size)
 {
-    static loopback net;
-    tcp::socket client(net.context);
-    client.connect({asio::ip::address_v4::loopback(), net.server.port()});
+    static listener net;
+    unix_stream::socket client(net.context);
     boost::system::error_code ended;
     bool done = false;
     std::string answer(4096, '\0');
@@ -65,9 +76,13 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
                 read();
         });
     };
-    asio::async_write(client, asio::buffer(data, size), [&](boost::system::error_code, std::size_t) {
-        client.shutdown(tcp::socket::shutdown_send, ended);
-        read();
+    // asynchronously: libFuzzer's timer would interrupt a blocking call
+    client.async_connect(unix_stream::endpoint(net.path), [&](boost::system::error_code error) {
+        if (error) std::abort();
+        asio::async_write(client, asio::buffer(data, size), [&](boost::system::error_code, std::size_t) {
+            client.shutdown(unix_stream::socket::shutdown_send, ended);
+            read();
+        });
     });
     net.context.restart();
     while (!done)

@@ -450,10 +450,7 @@ class ServerCase:
             self.server.start()
             return in_flight
 
-        try:
-            self.harmed(keeper, "SIGKILL of the server", SERVER_KILLS, harm)
-        except servers.Unavailable as slow:
-            self.skipTest(str(slow))
+        self.harmed(keeper, "SIGKILL of the server", SERVER_KILLS, harm)
 
     # Outages
 

@@ -132,6 +132,7 @@ BOOST_AUTO_TEST_CASE(the_way_back)
     BOOST_TEST(policy::pending_hooks(user, true).has_value());
     w.at("web", '0').missing_since = now;
     BOOST_TEST(!policy::can_roll_back(w.have()));
+    BOOST_TEST(policy::exit_code::of(policy::roll_back(w.have()).error().code) == policy::exit_code::failed);
 }
 
 BOOST_AUTO_TEST_CASE(what_ends)

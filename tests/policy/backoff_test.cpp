@@ -156,6 +156,26 @@ BOOST_AUTO_TEST_CASE(what_came_to_a_good_end_is_no_failure_any_more)
     BOOST_TEST(!settle(user, view));
 }
 
+BOOST_AUTO_TEST_CASE(a_login_ends_what_waited_for_it_and_nothing_else)
+{
+    auto of_login = failing(retry::never);
+    of_login.code = errc::login_required;
+    auto of_client = failing(retry::after_change);
+    of_client.code = errc::client_refused;
+    policy::stored_user user;
+    policy::stored_exposure exposure;
+    BOOST_TEST((!policy::after_login(user) && !policy::after_login(exposure)));
+    user.failure = exposure.failure = policy::remember({}, failing(), "entry", std::nullopt, now);
+    BOOST_TEST((!policy::after_login(user) && !policy::after_login(exposure)));
+    user.clear_failure = user.failure;
+    for (const auto& failed : {of_login, of_client}) {
+        user.failure = exposure.failure = policy::remember({}, failed, "entry", std::nullopt, now);
+        user = policy::apply(std::move(user), policy::after_login(user).value(), now);
+        exposure = policy::apply(std::move(exposure), policy::after_login(exposure).value(), now);
+        BOOST_TEST((!user.failure && user.clear_failure && !exposure.failure));
+    }
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

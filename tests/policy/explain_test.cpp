@@ -43,6 +43,20 @@ BOOST_AUTO_TEST_CASE(the_evidence_of_a_decision_in_order)
     BOOST_TEST(e.would_change.size() == 4u);
 }
 
+BOOST_AUTO_TEST_CASE(a_paused_user_has_no_rotation_to_come)
+{
+    policy_world w;
+    w.in_use();
+    const auto wakes = w.plan().wake_at;
+    w.want().rotation.paused = true;
+    const auto e = explain(w);
+    BOOST_TEST(fact(e, "rotate_at") == "never, rotation.paused is true");
+    BOOST_TEST(e.decision.next == "");
+    BOOST_TEST(!e.decision.next_at);
+    BOOST_TEST(e.would_change.front() == "rotation.paused: false");
+    BOOST_TEST((w.plan().wake_at == wakes));
+}
+
 BOOST_AUTO_TEST_CASE(nothing_is_known_of_a_user_that_is_new)
 {
     policy_world w;

@@ -71,6 +71,17 @@ BOOST_AUTO_TEST_CASE(a_description_is_cut_off_while_a_part_of_the_marker_is_left
     BOOST_TEST(!policy::is_cut_off("mine [exposure-agent ", sent));
 }
 
+BOOST_AUTO_TEST_CASE(a_sentence_names_whom_it_is_about)
+{
+    const policy::user_name siem{"logs", "siem"};
+    for (const std::string said : {"logs/siem: hook failed", "cannot verify logs/siem: no answer"})
+        BOOST_TEST(policy::about(siem, said) == said);
+    for (const std::string said :
+         {"the budget is used up; run: exposure-agent rotate logs/siem",
+          "/var/lib/exposure-agent/live/logs/siem/current/key.pem was changed", "logs/siem-2: hook failed"})
+        BOOST_TEST(policy::about(siem, said) == "logs/siem: " + said);
+}
+
 BOOST_AUTO_TEST_CASE(common_names)
 {
     using policy::variant;

@@ -312,6 +312,17 @@ BOOST_AUTO_TEST_CASE(a_clock_that_is_set_back_does_not_silence)
     BOOST_TEST(w.tell() == "repeated login login");
 }
 
+BOOST_AUTO_TEST_CASE(no_case_of_expiry_is_older_than_its_certificate_in_use)
+{
+    told_world w;
+    const auto published = w.in_use().published_at;
+    w.desired.notify.expiry_warning = 365 * 24h;
+    BOOST_TEST((w.decide().due.at(0).since == published));
+    w.desired.notify.expiry_warning = 14 * 24h;
+    w.now += 67 * 24h;
+    BOOST_TEST((w.decide().due.at(0).since == w.have().generations.front().certificate->expiry() - 14 * 24h));
+}
+
 BOOST_AUTO_TEST_SUITE_END()
 
 }  // namespace

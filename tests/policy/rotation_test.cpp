@@ -89,7 +89,25 @@ BOOST_AUTO_TEST_CASE(the_spread_is_derived_never_drawn)
     BOOST_TEST((before_expiry(c, percent{33}, "web-02") != once));
     BOOST_TEST((before_expiry(c, percent{33}, "web-01", {"logs", "other"}) != once));
     BOOST_TEST((before_expiry(c, percent{33}, "web-01", {"health", "siem"}) != once));
-    BOOST_TEST((before_expiry(certificate(std::chrono::days(365), "2"), percent{33}) != once));
+}
+
+BOOST_AUTO_TEST_CASE(the_spread_is_the_same_for_all_certificates_of_a_user)
+{
+    const auto once = before_expiry(certificate(std::chrono::days(365), "1"), percent{33});
+    for (const auto* serial : {"2", "3", "ff"})
+        BOOST_TEST((before_expiry(certificate(std::chrono::days(365), serial), percent{33}) == once));
+}
+
+BOOST_AUTO_TEST_CASE(a_lead_of_the_whole_lifetime_is_warned_of)
+{
+    const auto c = certificate(std::chrono::days(30));
+    for (const lead& fits : {lead(percent{99}), lead(duration(std::chrono::days(30)) - 1s)})
+        BOOST_TEST(!policy::lead_warning(c, fits));
+    for (const auto days : {30, 90})
+        BOOST_TEST(policy::lead_warning(c, lead(duration(std::chrono::days(days)))).value_or("") ==
+                   "rotation.renew_before (" + std::to_string(days) +
+                       " d) is not shorter than the lifetime of its certificate (30 d); rotating 10 d before "
+                       "expiry instead. Set a shorter renew_before");
 }
 
 BOOST_AUTO_TEST_CASE(a_fleet_spreads_over_the_whole_twentieth)

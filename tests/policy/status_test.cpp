@@ -190,6 +190,59 @@ BOOST_AUTO_TEST_CASE(what_is_retiring_and_when)
     BOOST_TEST((all[0].delete_at == w.now + 24h));
 }
 
+BOOST_AUTO_TEST_CASE(a_deletion_that_is_stopped_is_not_announced)
+{
+    policy_world w;
+    w.in_use();
+    w.drop("web");
+    w.have().unwanted_since = w.now - 25h;
+    BOOST_TEST(stand(w).retiring.size() == 1u);
+    w.have().blocked = {.reason = "deletes_exceeded", .sentence = "too many", .since = w.now};
+    BOOST_TEST(stand(w).retiring.empty());
+}
+
+BOOST_AUTO_TEST_CASE(a_paused_user_has_no_rotation_to_come)
+{
+    policy_world w;
+    w.in_use();
+    BOOST_TEST(stand(w).rotate_at.has_value());
+    w.want().rotation.paused = true;
+    BOOST_TEST(!stand(w).rotate_at);
+    BOOST_TEST(stand(w).due_at.has_value());  // alerts watch it as it approaches its expiry
+    BOOST_TEST(policy::word_of(stand(w).state) == std::string("valid"));
+    BOOST_TEST(stand(w).sentence == "in use; its rotation is paused (rotation.paused)");
+}
+
+BOOST_AUTO_TEST_CASE(a_lead_of_the_whole_lifetime_is_warned_of)
+{
+    policy_world w;
+    w.in_use();
+    BOOST_TEST(stand(w).warning == "");
+    w.want().rotation.renew_before = policy::duration(policy_world::lifetime);
+    BOOST_TEST(stand(w).warning.find("rotation.renew_before (90 d)") == 0u);
+    BOOST_TEST(!stand(w).attention);
+}
+
+BOOST_AUTO_TEST_CASE(counts_say_what_they_count)
+{
+    policy_world w;
+    const auto told = [&] {
+        return policy::tally_of(policy::statuses(w.desired, w.stored, w.now)).sentence();
+    };
+    for (const auto* name : {"web", "paused", "gone", "kept"})
+        w.in_use(name);
+    BOOST_TEST(told() == "4 of 4 users up to date");
+    w.want("paused").rotation.paused = true;
+    w.have("paused").blocked = {.reason = "paused", .sentence = "paused", .since = w.now};
+    for (const auto* name : {"gone", "kept"}) {
+        w.drop(name);
+        w.have(name).unwanted_since = w.now;
+    }
+    w.have("kept").blocked = {.reason = "deletes_exceeded", .sentence = "too many", .since = w.now};
+    BOOST_TEST(told() ==
+               "1 of 2 users up to date, 1 paused, 1 being removed, 1 no longer in the configuration");
+}
+
 BOOST_AUTO_TEST_CASE(failures_and_the_next_attempt)
 {
     policy_world w;

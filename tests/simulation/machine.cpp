@@ -52,7 +52,8 @@ machine*& the_machine()
 }
 
 machine::machine(std::uint64_t seed, std::filesystem::path root)
-    : dice_(seed),
+    : trouble(root / "state"),
+      dice_(seed),
       root_(std::move(root)),
       epoch_(std::chrono::sys_days(std::chrono::year(2026) / 3 / 1).time_since_epoch())
 {

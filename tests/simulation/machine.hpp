@@ -1,6 +1,7 @@
 #pragma once
 
 #include "tests/simulation/dice.hpp"
+#include "tests/simulation/disk_trouble.hpp"
 #include "tests/simulation/power.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
@@ -61,6 +62,7 @@ public:
     void changes_the_disk(const char* call);  // before each change
     std::uint64_t changes() const { return changes_; }
     power* disk = nullptr;  // records unsynced changes
+    disk_trouble trouble;
     std::uint64_t steps() const { return steps_; }
 
     // after_step is called after every step, at_change before every change of the disk.

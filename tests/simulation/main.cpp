@@ -1,23 +1,27 @@
 #include "agent/io/log.hpp"
 #include "tests/simulation/dice.hpp"
 #include "tests/simulation/history.hpp"
+#include "tests/simulation/observer.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
 #include <openssl/rand.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <iostream>
+#include <set>
 #include <sstream>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-// simulation [--seed N] [--histories N] [--steps N] [--seconds N] [--power] [--failures N] [--shrink]
-//            [--events N] [--verbose]
+// simulation [--seed N] [--histories N] [--steps N] [--seconds N] [--power [--states N]] [--failures N]
+// [--shrink]
+//            [--events N] [--skip N,N,...] [--verbose]
 // Plays histories one after another, each in a process of its own, starting with the one of --seed.
 
 namespace {
@@ -53,7 +57,8 @@ void seed_openssl(std::uint64_t seed)
 struct totals {
     std::uint64_t histories = 0;
     std::uint64_t steps = 0;
-    std::uint64_t events = 0;  // of the last history
+    std::uint64_t events = 0;             // of the last history
+    std::vector<std::uint64_t> happened;  // in the last history
     std::map<std::string, std::uint64_t> counted;
 };
 
@@ -71,6 +76,8 @@ struct totals {
     out << "steps " << played.steps << "\nevents " << played.events << "\n";
     for (const auto& [what, times] : played.counted)
         out << "count " << times << " " << what << "\n";
+    for (const auto number : played.happened)
+        out << "happened " << number << "\n";
     for (const auto& law : played.broken)
         out << "broken " << law << "\n";
     const auto text = out.str();
@@ -90,7 +97,7 @@ std::string run(options o, totals& all)
     const auto child = ::fork();
     if (child == 0) {
         ::close(ends[0]);
-        ::alarm(100);
+        if (o.states == 0) ::alarm(100);
         play_and_tell(o, ends[1]);
     }
     ::close(ends[1]);
@@ -106,13 +113,18 @@ std::string run(options o, totals& all)
     std::istringstream in(text);
     std::string line;
     std::string broken;
+    all.happened.clear();
     while (std::getline(in, line)) {
         if (line.starts_with("steps ")) all.steps += std::stoull(line.substr(6));
         if (line.starts_with("events ")) all.events = std::stoull(line.substr(7));
+        if (line.starts_with("happened ")) all.happened.push_back(std::stoull(line.substr(9)));
         if (line.starts_with("broken ")) broken += line.substr(7) + "\n";
         if (!line.starts_with("count ")) continue;
         const auto blank = line.find(' ', 6);
-        all.counted[line.substr(blank + 1)] += std::stoull(line.substr(6, blank - 6));
+        const auto what = line.substr(blank + 1);
+        const auto times = std::stoull(line.substr(6, blank - 6));
+        auto& known = all.counted[what];
+        known = what.starts_with("most ") ? std::max<std::uint64_t>(known, times) : known + times;
     }
     if (WIFSIGNALED(status))
         broken += "the program ended by signal " + std::to_string(WTERMSIG(status)) + "\n";
@@ -121,16 +133,95 @@ std::string run(options o, totals& all)
     return broken;
 }
 
-// The smallest number of events that still fails, found by bisection.
-std::uint64_t shrink(options o, std::uint64_t events)
+// The violated invariants of an outcome, without their details.
+std::set<std::string> laws_of(const std::string& broken)
 {
-    totals ignored;
-    std::uint64_t enough = events;
-    for (std::uint64_t too_few = 0; too_few + 1 < enough;) {
-        o.events = (too_few + enough) / 2;
-        (run(o, ignored).empty() ? too_few : enough) = o.events;
+    std::set<std::string> laws;
+    std::istringstream in(broken);
+    for (std::string line; std::getline(in, line);)
+        laws.insert(line.substr(0, line.find(':')));
+    return laws;
+}
+
+// Leaves out as many events as possible while the same invariant is violated (delta debugging): first those
+// after the failure, then ever smaller groups of the others.
+options shrink(options o, const std::string& broken)
+{
+    const auto laws = laws_of(broken);
+    totals last;
+    const auto still_fails = [&](const options& tried) {
+        const auto now = laws_of(run(tried, last));
+        return std::ranges::any_of(now, [&](const auto& law) { return laws.contains(law); });
+    };
+    if (!still_fails(o)) return o;
+    o.events = last.events;
+    auto left = last.happened;
+    const auto all = left.size();
+    for (std::size_t group = std::max<std::size_t>(left.size() / 2, 1);;) {
+        bool fewer = false;
+        for (std::size_t at = 0; at < left.size();) {
+            auto tried = o;
+            const auto end = std::min(at + group, left.size());
+            tried.skipped.insert(left.begin() + static_cast<std::ptrdiff_t>(at),
+                                 left.begin() + static_cast<std::ptrdiff_t>(end));
+            if (still_fails(tried)) {
+                o = tried;
+                o.events = last.events;
+                // what follows may have changed: new power cuts belong to the history, too
+                left = last.happened;
+                fewer = true;
+            } else {
+                at = end;
+            }
+        }
+        if (group == 1 && !fewer) break;
+        group = std::max<std::size_t>(group / 2, 1);
     }
-    return enough;
+    std::cout << "shrunk from " << all << " events to " << left.size() << "\n";
+    return o;
+}
+
+std::set<std::uint64_t> numbers(const std::string& text)
+{
+    std::set<std::uint64_t> all;
+    std::istringstream in(text);
+    for (std::string each; std::getline(in, each, ',');)
+        all.insert(std::strtoull(each.c_str(), nullptr, 10));
+    return all;
+}
+
+std::string replay_of(const options& o)
+{
+    std::string line = " --seed " + std::to_string(o.seed) + " --steps " + std::to_string(o.steps);
+    if (o.power) line += " --power";
+    if (o.states > 0) line += " --states " + std::to_string(o.states);
+    if (o.events != ~0ULL) line += " --events " + std::to_string(o.events);
+    if (!o.skipped.empty()) line += " --skip ";
+    for (const auto each : o.skipped)
+        line += (line.ends_with(' ') ? "" : ",") + std::to_string(each);
+    return line + " --histories 1 --verbose";
+}
+
+// What the product has rules, actions and errors for, and how much of it was reached.
+void show_coverage(const totals& all)
+{
+    std::map<std::string, std::pair<int, int>> reached;  // of so many, by kind
+    std::string never;
+    for (const auto& [what, none] : simulation::observer::reachable()) {
+        const auto kind = what.substr(0, what.find(' ')) + (what.ends_with(": done")    ? " done"
+                                                            : what.ends_with(": fails") ? " fails"
+                                                                                        : "");
+        auto& [some, total] = reached[kind];
+        ++total;
+        const auto found = all.counted.find(what);
+        if (found != all.counted.end() && found->second > 0)
+            ++some;
+        else
+            never += (never.empty() ? "" : ", ") + what;
+    }
+    for (const auto& [kind, numbers] : reached)
+        std::cout << numbers.first << " of " << numbers.second << "\treached: " << kind << "\n";
+    std::cout << "never reached: " << (never.empty() ? "nothing" : never) << "\n";
 }
 
 std::uint64_t number(const char* text)
@@ -156,10 +247,14 @@ int main(int argc, char** argv)
             o.power = true;
         else if (word == "--seed")
             o.seed = number(value), ++i;
+        else if (word == "--states")
+            o.states = number(value), ++i;
         else if (word == "--steps")
             o.steps = number(value), ++i;
         else if (word == "--shrink")
             shrinks = true;
+        else if (word == "--skip")
+            o.skipped = numbers(value), ++i;
         else if (word == "--events")
             o.events = number(value), ++i;
         else if (word == "--failures")
@@ -184,19 +279,16 @@ int main(int argc, char** argv)
         const auto broken = run(o, all);
         if (!broken.empty()) {
             ++failed;
-            auto again = o;
-            if (shrinks) again.events = shrink(o, all.events);
-            std::cout << "seed " << o.seed << " breaks\n"
-                      << broken << "replay: " << argv[0] << " --seed " << o.seed << " --steps " << o.steps
-                      << (o.power ? " --power" : "")
-                      << (again.events == ~0ULL ? "" : " --events " + std::to_string(again.events))
-                      << " --histories 1 --verbose\n";
+            std::cout << "seed " << o.seed << " breaks\n" << broken << std::flush;
+            const auto again = shrinks ? shrink(o, broken) : o;
+            std::cout << "replay: " << argv[0] << replay_of(again) << "\n";
             if (failed >= failures) break;
         }
         ++o.seed;
     }
     for (const auto& [what, times] : all.counted)
         std::cout << times << "\t" << what << "\n";
+    show_coverage(all);
     std::cout << all.histories << " histories, " << all.steps << " steps, "
               << static_cast<std::uint64_t>(static_cast<double>(all.steps) / elapsed()) << " steps a second, "
               << failed << " failed\n";

@@ -18,8 +18,15 @@ namespace {
 using namespace std::chrono_literals;
 namespace json = boost::json;
 
-constexpr auto settle = 14s;    // timestamps are whole seconds
-constexpr auto patience = 15s;  // the client's timeout for a request, from network.timeout
+constexpr auto settle = 14s;                   // timestamps are whole seconds
+constexpr std::size_t most_requests = 400;     // in a minute, by a program that polls for a few users
+constexpr std::size_t budget = 3;              // reconcile.max_creates_per_user
+constexpr auto budget_window = 24h - 15min;    // a clock may be five minutes wrong
+constexpr auto patience = 15s;                 // the client's timeout for a request, from network.timeout
+constexpr auto longest_refresh_pause = 10min;  // between attempts whose outcome is unknown, at least
+constexpr std::size_t token_length = 26;
+constexpr auto tolerated_clock = 6min;  // five, and the time of a request
+constexpr auto inaccuracy = 90s;        // of a clock that counts whole seconds, and of steps that take time
 
 io::http_response answer(unsigned status, const json::value& body)
 {
@@ -81,11 +88,7 @@ std::string der_of_pem(const std::string& pem)
 
 }  // namespace
 
-platform::platform(machine& m, judge j) : machine_(m), judge_(std::move(j))
-{
-    secrets_.insert(client_secret_text);
-    secrets_.insert("PRIVATE KEY-----");
-}
+platform::platform(machine& m, judge j) : machine_(m), judge_(std::move(j)) {}
 
 void platform::law(const std::string& which, bool kept, const std::string& what) const
 {
@@ -94,15 +97,25 @@ void platform::law(const std::string& which, bool kept, const std::string& what)
 
 bool platform::is_secret_in(std::string_view text) const
 {
-    return std::ranges::any_of(secrets_,
-                               [&](const auto& s) { return text.find(s) != std::string_view::npos; });
+    for (const std::string_view fixed : {client_secret_text, "PRIVATE KEY-----"})
+        if (text.find(fixed) != std::string_view::npos) return true;
+    for (auto dash = text.find('-'); dash != std::string_view::npos; dash = text.find('-', dash + 1))
+        if (dash > 0 && tokens_.contains(text.substr(dash - 1, token_length))) return true;
+    return false;
+}
+
+std::string platform::used_refresh_token() const
+{
+    if (exchanged_.empty()) return {};
+    const auto& last = grants_.at(exchanged_.back());
+    return last.delivered && last.confirmed ? exchanged_.back() : std::string();
 }
 
 std::string platform::new_refresh_token()
 {
     family_ = "r-" + machine_.chance().hex(24);
     grants_[family_];
-    secrets_.insert(family_);
+    tokens_.insert(family_);
     return family_;
 }
 
@@ -140,12 +153,14 @@ io::http_response platform::exchange_token(const std::string& body, const std::s
         return answer(400, {{"error", "invalid_grant"}});
     }
     grant.spent = true;
+    exchanged_.push_back(token);
     const auto access = "a-" + machine_.chance().hex(24);
     family_ = "r-" + machine_.chance().hex(24);
     grant.brought = access;
-    grants_[family_];
-    secrets_.insert(access);
-    secrets_.insert(family_);
+    grants_[family_].beside = access;
+    grants_[family_].clock_wrong = machine_.wall() - machine_.true_time();
+    tokens_.insert(access);
+    tokens_.insert(family_);
     access_[access] = machine_.true_time() + access_life;
     return answer(200, {{"access_token", access},
                         {"refresh_token", family_},
@@ -163,14 +178,18 @@ io::http_response platform::api(const std::string& method, const std::string& pa
     for (auto& [token, grant] : grants_)
         if (!bearer.empty() && grant.brought == bearer) grant.confirmed = true;
     const auto until = access_.find(bearer);
-    if (until == access_.end() || until->second <= machine_.true_time()) return problem(401);
+    if (until == access_.end() || until->second <= machine_.true_time()) {
+        unauthorized_at = machine_.steady();
+        return problem(401);
+    }
     const std::string instances = "/api/v1/tenants/orion-123/instances";
     if (!path.starts_with(instances)) return problem(404);
     auto rest = path.substr(instances.size());
     if (!executed) return problem(503);
+    const bool hides_instance = machine_.chance().chance(now.no_instance);
     if (rest.empty() && method == "GET") {
         json::array items;
-        if (!instance.empty())
+        if (!instance.empty() && !hides_instance)
             items.push_back({{"id", instance},
                              {"name", "logs-orion-123"},
                              {"status", machine_.true_time() >= instance_ready ? "READY" : "IN PROGRESS"},
@@ -186,6 +205,7 @@ io::http_response platform::api(const std::string& method, const std::string& pa
     }
     const auto end = rest.find('/', 1);
     if (instance.empty() || rest.substr(1, end - 1) != instance) return problem(404);
+    if (end == std::string::npos && hides_instance) return problem(404);
     if (end == std::string::npos)
         return answer(200, {{"id", instance},
                             {"name", "logs-orion-123"},
@@ -204,6 +224,8 @@ io::http_response platform::api(const std::string& method, const std::string& pa
     const auto user = users.find(id);
     if (user == users.end()) return problem(404);
     if (method == "DELETE") return delete_user(id);
+    if (user->second.shown_at > machine_.true_time()) return problem(404);
+    if (machine_.true_time() >= user->second.ready_at) fetched_.insert(id);
     return {.status = 200,
             .headers = {{"content-type", "application/json"}},
             .body = shown(user->second, machine_.true_time() >= user->second.ready_at)};
@@ -236,7 +258,7 @@ std::string platform::list()
         if (user.listed_at > machine_.true_time()) continue;
         if (list_was_cut_ && ++count > users.size() / 2) break;
         items += (items.empty() ? "" : ",") + shown(user, false);
-        in_last_list_.insert(user.key);
+        if (!user.copied && !user.remarked) in_last_list_.insert(user.key);
     }
     return "{\"items\":[" + items + "]}";
 }
@@ -264,11 +286,17 @@ io::http_response platform::create_user(const std::string& body)
                                                     : nanoseconds(dice.between(0, 30'000'000'000)));
     u.listed_at =
         u.created_at + (dice.chance(now.list_lag) ? nanoseconds(dice.between(0, 14'000'000'000)) : 0ns);
+    // what was asked for long ago is shown at once: nobody waits for it any more
+    const auto since = machine_.steady() - posts_[u.key].at;
+    u.late = since > settle;
+    if (dice.chance(now.list_lag) && since < 5s)
+        u.shown_at = u.listed_at = u.created_at + nanoseconds(dice.between(0, 5'000'000'000));
+    u.not_before = dice.chance(now.early) ? u.created_at + 2h : u.created_at - 60s;
     u.not_after = u.created_at + certificate_life;
     const auto seconds = [](nanoseconds t) { return std::chrono::floor<std::chrono::seconds>(t).count(); };
-    u.certificate = ca_.sign(der, {.not_before = seconds(u.created_at) - 60,
-                                   .not_after = seconds(u.not_after),
-                                   .serial = dice.hex(16)});
+    u.certificate = ca_.sign(
+        der,
+        {.not_before = seconds(u.not_before), .not_after = seconds(u.not_after), .serial = dice.hex(16)});
     const auto id = u.id;
     users.emplace(id, std::move(u));
     return answer(201, {{"id", id}, {"name", id}});
@@ -277,37 +305,164 @@ io::http_response platform::create_user(const std::string& body)
 io::http_response platform::delete_user(const std::string& id)
 {
     judge_delete(users.at(id));
+    deleted.insert(users.at(id).certificate);
     users.erase(id);
     return answer(200, json::object());
 }
 
 // ---- invariants
 
+void platform::lose_keys()
+{
+    for (const auto& [key, post] : posts_)
+        lost_keys_.insert(key);
+    for (const auto& [slot, made] : creations_)
+        forget_budget(slot);
+}
+
 void platform::sent(const std::string& method, const std::string& url, const std::string& body)
 {
+    law("plan changes nothing",
+        !only_reads || method == "GET" || url.find("/auth/oauthtoken") != std::string::npos,
+        method + " " + path_of(url));
+    recent_.push_back(machine_.steady());
+    std::erase_if(recent_, [&](nanoseconds at) { return machine_.steady() - at > 1min; });
+    law("pace", recent_.size() <= most_requests, std::to_string(recent_.size()) + " requests in a minute");
+    last_was_token = url.find("/auth/oauthtoken") != std::string::npos;
+    if (!last_was_token) last_request = machine_.steady();
     if (const auto known = grants_.find(form_value(body, "refresh_token")); known != grants_.end()) {
         // a received token is saved, and a used one is not sent again
         const auto& one = known->second;
         law("I6", !(one.delivered && (one.delivered_in == machine_.life() || one.confirmed)),
             "a refresh token is presented again although the answer to its exchange had arrived");
+        judge_refresh(known->second);
     }
+    if (method == "DELETE") {
+        // I8: local loss of state never leads to deletes
+        const auto user = users.find(url.substr(url.rfind('/') + 1));
+        law("I8", user == users.end() || !stored || stored(user->second.key),
+            "a user is deleted whose key is not on disk");
+    }
+    law("S0", method == "GET" || !is_elsewhere || !is_elsewhere(),
+        "a copied state directory is used for a " + method);
+    if (method != "GET" && url.find("/auth/oauthtoken") == std::string::npos) ++changes;
+    if (method == "DELETE") {
+        asked_to_go_.insert(url.substr(url.rfind('/') + 1));
+        // each pass sees the platform's clock before it deletes
+        law("S0 clock",
+            std::chrono::abs(machine_.wall() - machine_.true_time()) < tolerated_clock ||
+                machine_.steady() - clock_changed_at < inaccuracy,
+            "a user is deleted while this host's clock is known to be wrong");
+    }
+    // empty is not absent: posts were sent to an instance that is known
+    law("I8",
+        method != "POST" || !url.ends_with("/instances") ||
+            std::ranges::all_of(posts_, [&](const auto& p) { return lost_keys_.contains(p.first); }) ||
+            (loss_is_accepted && loss_is_accepted()),
+        "an instance is asked for although one is known");
     if (method != "POST" || !url.ends_with("/users")) return;
     const auto object = json::parse(body).as_object();
     const auto key =
         key_of_csr(der_of_pem(crypto::base64_decode(std::string(object.at("csr").as_string())).value_or("")));
-    law("I2", !key_is_stored || key_is_stored(key), "a POST carries a key that is not on disk");
+    const auto what = json::serialize(
+        json::array{object.at("description"), object.at("consumerGroup"), object.at("contact")});
+    if (stored) {
+        const auto kept = stored(key);
+        law("I2", kept.has_value(), "a POST carries a key that is not on disk");
+        law("I2 intent", !kept || kept->submitted_at, "a POST is sent whose intent is not on disk");
+        law("I3", !kept || kept->remote_id.empty(), "a POST is sent for a user whose id is known");
+    }
+    if (!posts_.contains(key))
+        if (const auto mark = policy::find_marker(std::string(object.at("description").as_string()))) {
+            judge_budget(mark->name.text());
+            law("paused",
+                !is_paused || !is_paused(mark->name.text()) || !rotation_is_asked ||
+                    rotation_is_asked(mark->name.text()),
+                "a user is created for " + mark->name.text() + ", which is paused");
+        }
     auto& post = posts_[key];
+    law("I3", !post.sent || post.what == what, "the same key is sent with another request");
     law("I3", !post.sent || post.certainly_not || post.listed_since || machine_.clock_is_wrong(),
         "a POST is repeated although the one before may have been executed");
-    post = {.at = machine_.steady(), .sent = true};
+    post = {.at = machine_.steady(), .sent = true, .what = what};
+}
+
+// I5: the budget of creations holds, across restarts. The agent counts by its own clock.
+void platform::judge_budget(const std::string& slot)
+{
+    auto& made = creations_[slot];
+    if (rotation_is_asked && rotation_is_asked(slot)) return made.clear();
+    const auto at_present = machine_.true_time();
+    std::erase_if(made, [&](nanoseconds at) { return at_present - at > budget_window; });
+    made.push_back(at_present);
+    law("I5 budget", made.size() <= budget,
+        std::to_string(made.size()) + " users are created for " + slot + " in 24 hours");
+}
+
+// S2: a token whose exchange may have been processed is sent once more, and then rarely while the access
+// token still works.
+void platform::judge_refresh(login_grant& g)
+{
+    const auto at = machine_.true_time();
+    const auto access = access_.find(g.beside);
+    const bool works = access != access_.end() && access->second > at + inaccuracy &&
+                       // a clock that was set forward since then makes it look expired
+                       machine_.wall() - at <= g.clock_wrong + inaccuracy &&
+                       !refused_.contains("Bearer " + g.beside);
+    law("S2",
+        g.uncertain < 3 || !works || at - g.last > longest_refresh_pause - inaccuracy ||
+            machine_.clock_is_wrong() || !person_waits || person_waits(),
+        "a refresh token that was sent three times without an answer is sent again at once");
+    ++g.uncertain;
+    g.last = at;
+}
+
+// A wake-up is not lost: what is ready is fetched about when it is ready.
+void platform::expect_fetch(const std::string& id)
+{
+    const auto user = users.find(id);
+    if (user == users.end() || now != weather() || machine_.trouble.now() || !events) return;
+    const auto wait = std::max(user->second.ready_at - machine_.true_time(), 0ns);
+    machine_.at_in_this_life(2 * wait + 25s, [this, id, from = machine_.steady(), before = events()] {
+        const bool undisturbed = fair_since <= from && unauthorized_at <= from && !login_is_dead() &&
+                                 now == weather() && !machine_.trouble.now() && events() == before &&
+                                 !machine_.clock_is_wrong() && users.contains(id);
+        if (undisturbed) ++counted["READY users that must have been fetched"];
+        law("wake-up", !undisturbed || fetched_.contains(id), "the certificate of " + id + " is not fetched");
+    });
+}
+
+// Once, and only about a user that every list shows and nobody deletes: another look must tell.
+bool platform::may_lie_about(const std::string& path) const
+{
+    const auto id = path.substr(path.rfind('/') + 1);
+    const auto user = users.find(id);
+    if (user == users.end() || asked_to_go_.contains(id)) return false;
+    const auto last = lied_about_.find(id);
+    return machine_.true_time() > user->second.listed_at + 20s &&
+           (last == lied_about_.end() || machine_.steady() - last->second > 5min);
+}
+
+void platform::never_left(const std::string& body)
+{
+    const auto grant = grants_.find(form_value(body, "refresh_token"));
+    if (grant != grants_.end()) grant->second.uncertain = std::max(grant->second.uncertain - 1, 0);
+}
+
+void platform::lies_about(const std::string& path)
+{
+    lied_about_[path.substr(path.rfind('/') + 1)] = machine_.steady();
 }
 
 void platform::judge_delete(const platform_user& u)
 {
     law("I4 marker", u.owner == owner_name, "the user " + u.id + " is not ours: " + u.description);
     if (u.slot.empty()) return;
-    const bool used = in_use && in_use(u.slot) == u.key;
-    law("I4 in use", !used || (may_go && may_go(u.slot)),
+    law("I4 hooks", !hooks_have_passed || hooks_have_passed(u) || (may_go && may_go(u.slot)),
+        "a user of " + u.slot + " is deleted before the hooks have passed");
+    law("I4 retire_after", !may_retire || may_retire(u),
+        "the user " + u.id + " of " + u.slot + " is deleted before retire_after has passed");
+    law("I4 in use", !is_in_use || !is_in_use(u) || (may_go && may_go(u.slot)),
         "the user of the certificate in use of " + u.slot + " is deleted");
 }
 
@@ -321,7 +476,10 @@ void platform::answered(const std::string& method, const std::string& url, const
               (status < 0 ? (never_sent ? "not sent" : "no answer") : std::to_string(status))];
     if (url.find("/auth/oauthtoken") != std::string::npos) {
         const auto grant = grants_.find(form_value(body, "refresh_token"));
-        if (grant == grants_.end() || status != 200 || said.find("access_token") == std::string::npos) return;
+        if (grant == grants_.end()) return;
+        if ((status >= 400 && status < 500) || status == 503)
+            grant->second.uncertain = std::max(grant->second.uncertain - 1, 0);
+        if (status != 200 || said.find("access_token") == std::string::npos) return;
         grant->second.delivered = true;
         grant->second.delivered_in = machine_.life();
         return;
@@ -331,6 +489,7 @@ void platform::answered(const std::string& method, const std::string& url, const
         const auto key = key_of_csr(
             der_of_pem(crypto::base64_decode(std::string(sent.at("csr").as_string())).value_or("")));
         posts_[key].certainly_not = never_sent || (status >= 400 && status < 500) || status == 503;
+        if (status == 201) expect_fetch(std::string(json::parse(said).at("id").as_string()));
     }
     if (method == "GET" && url.ends_with("/users") && status == 200 && !list_was_cut_)
         for (auto& [key, post] : posts_)
@@ -415,24 +574,36 @@ io::task<io::http_response> network::exchange(io::http_request request)
 
     const auto& w = p.now;
     if (dice.chance(w.unreachable) || (token && dice.chance(w.token_outage))) {
+        p.never_left(sent->body);
         m.at_in_this_life(
             way, [give_up] { give_up(policy::errc::not_connected, "simulated: not connected", true); });
-    } else if (dice.chance(w.lost)) {
+    } else if (dice.chance(request.method == "POST" ? std::max(w.lost, token ? w.token_lost : w.lost_posts)
+                                                    : w.lost)) {
         // the request never arrives
-    } else if (dice.chance(w.unanswered)) {
+    } else if (dice.chance(request.method == "POST" && !token ? std::max(w.unanswered, w.lost_posts)
+                                                              : w.unanswered)) {
         effect(way, false, std::nullopt);
         m.at_in_this_life(2 * way,
                           [give_up] { give_up(policy::errc::no_answer, "simulated: reset", false); });
     } else if (dice.chance(w.late)) {
         effect(limit + nanoseconds(dice.between(0, 10'000'000'000)), false, std::nullopt);
+    } else if (request.method == "GET" && p.may_lie_about(path_of(request.url)) && dice.chance(w.lies)) {
+        p.lies_about(path_of(request.url));
+        refuse(problem(404));
     } else if (dice.chance(w.refused)) {
         auto said = token ? problem(dice.of({429U, 503U, 403U}))
                           : problem(dice.of({401U, 403U, 404U, 409U, 429U, 503U, 422U}));
-        // exempt: a 404 for an existing user that no other request could contradict
-        if (said.status == 404 && (request.method == "DELETE" || w.cut_list > 0)) {
+        // exempt: a 404 that no other request could contradict
+        const auto path = path_of(request.url);
+        const bool of_user = request.method == "GET" && path.find("/users/") != std::string::npos;
+        if (said.status == 404 &&
+            (of_user ? !p.may_lie_about(path)
+                     : request.method == "DELETE" || w.cut_list > 0 || w.no_instance > 0)) {
             said = problem(503);
             ++p.counted["exempt: a 404 that nothing contradicts"];
         }
+        if (said.status == 404 && of_user) p.lies_about(path);
+        if (said.status == 401) p.refuses(sent->authorization);
         if (dice.chance(0.5) && (said.status == 429 || said.status == 503))
             said.headers["retry-after"] = std::to_string(dice.between(1, 120));
         refuse(std::move(said));
@@ -443,8 +614,13 @@ io::task<io::http_response> network::exchange(io::http_request request)
         else
             refuse(std::move(said));
     } else {
-        if (!token && dice.chance(w.twice)) effect(way / 2, false, std::nullopt);
+        if (!token && dice.chance(request.method == "POST" ? std::max(w.twice, w.doubled_posts) : w.twice))
+            effect(way / 2, false, std::nullopt);
         effect(way, true, std::nullopt);
+    }
+    if (dice.chance(request.method == "POST" ? 10 * w.killed : w.killed)) {
+        ++p.counted["killed during a request"];
+        m.at_in_this_life(nanoseconds(dice.between(0, 2 * way.count())), [&m] { m.crash(); });
     }
     m.at_in_this_life(limit,
                       [give_up] { give_up(policy::errc::no_answer, "simulated: no answer in time", false); });

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <fstream>
+#include <functional>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -23,13 +24,18 @@ int open_raw(int where, const std::string& path, int flags)
     return static_cast<int>(::syscall(SYS_openat, where, path.c_str(), flags | O_CLOEXEC, 0600));
 }
 
-std::string content_of(int fd)
+std::size_t size_of(int fd)
 {
     struct stat facts {};
     ::fstat(fd, &facts);
-    std::string text(static_cast<std::size_t>(facts.st_size), '\0');
-    const auto size = ::syscall(SYS_pread64, fd, text.data(), text.size(), 0);
-    text.resize(static_cast<std::size_t>(std::max<long>(size, 0)));
+    return static_cast<std::size_t>(facts.st_size);
+}
+
+std::string read_at(int fd, std::size_t at, std::size_t size)
+{
+    std::string text(size, '\0');
+    const auto got = ::syscall(SYS_pread64, fd, text.data(), text.size(), at);
+    text.resize(static_cast<std::size_t>(std::max<long>(got, 0)));
     return text;
 }
 
@@ -58,23 +64,56 @@ bool power::is_ours(int directory) const
     return fs::read_symlink(through(directory), ignored).native().starts_with(root_.native());
 }
 
+bool power::is_new(const fs::path& path) const
+{
+    struct stat facts;
+    if (::stat(path.parent_path().c_str(), &facts) != 0) return false;
+    return std::ranges::any_of(names_, [&](const change& each) {
+        return each.of == identity{facts.st_dev, facts.st_ino} && each.name == path.filename() &&
+               each.what != change::kind::removed && each.kept_aside.empty();
+    });
+}
+
 bool power::holds(int fd) const
 {
     return std::ranges::any_of(files_, [fd](const auto& each) { return each.second.fd == fd; }) ||
            std::ranges::any_of(names_, [fd](const auto& each) { return each.directory == fd; });
 }
 
-void power::writes(int fd)
+power::content* power::opened(int fd)
 {
     struct stat facts {};
-    if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) return;
+    if (::fstat(fd, &facts) != 0 || !S_ISREG(facts.st_mode)) return nullptr;
     const identity file{facts.st_dev, facts.st_ino};
-    if (files_.contains(file)) return;
+    if (const auto known = files_.find(file); known != files_.end()) return &known->second;
     std::error_code ignored;
     const auto path = fs::read_symlink(through(fd), ignored).native();
-    if (!path.starts_with(root_.native()) || path.ends_with("-shm")) return;
+    if (!path.starts_with(root_.native()) || path.ends_with("-shm")) return nullptr;
     const int own = open_raw(AT_FDCWD, through(fd), O_RDWR);
-    if (own >= 0) files_.emplace(file, content{.fd = own, .path = path, .synced = content_of(own)});
+    if (own < 0) return nullptr;
+    return &files_
+                .emplace(file, content{.fd = own,
+                                       .path = path,
+                                       .synced = static_cast<std::size_t>(facts.st_size),
+                                       .pages = {}})
+                .first->second;
+}
+
+void power::keep_pages(content& of, std::size_t from, std::size_t to)
+{
+    for (auto at = from / page * page; at < std::min(to, of.synced); at += page)
+        if (!of.pages.contains(at)) of.pages.emplace(at, read_at(of.fd, at, std::min(page, of.synced - at)));
+}
+
+void power::writes(int fd, off_t at, std::size_t size)
+{
+    const auto from = static_cast<std::size_t>(at);
+    if (auto* of = opened(fd)) keep_pages(*of, from, from + size);
+}
+
+void power::resizes(int fd, off_t size)
+{
+    if (auto* of = opened(fd)) keep_pages(*of, static_cast<std::size_t>(size), of->synced);
 }
 
 std::optional<power::change> power::begin(change::kind what, int where, const char* path)
@@ -181,20 +220,21 @@ void power::replaced_by_copy(const fs::path& original, const fs::path& copy)
 
 std::string power::lose_content(content& c, dice& chance)
 {
-    const auto now = content_of(c.fd);
-    const auto left = chance.chance(0.5) ? now.size() : c.synced.size();
+    const auto now = read_at(c.fd, 0, size_of(c.fd));
+    const auto left = chance.chance(0.5) ? now.size() : c.synced;
     std::string torn(left, '\0');
     const auto how = chance.below(4);  // all new, all old, or page by page
     for (std::size_t at = 0; at < left; at += page) {
         // an adjacent write does not destroy synced data: only pages never written are zero
         const auto whose = how == 0 ? 0 : how == 1 ? 1 : chance.below(2);
-        const auto& from = whose == 0 ? now : c.synced;
-        if (at >= from.size()) continue;
-        from.copy(torn.data() + at, std::min({page, left - at, from.size() - at}), at);
+        const auto old = c.pages.find(at);
+        if (whose == 1 && at < c.synced && old != c.pages.end())
+            old->second.copy(torn.data() + at, std::min(page, left - at));
+        else if (at < now.size() && (whose == 0 || at < c.synced))
+            now.copy(torn.data() + at, std::min({page, left - at, now.size() - at}), at);
     }
-    const auto told = c.path + ": " + std::to_string(now.size()) + " bytes, " +
-                      std::to_string(c.synced.size()) + " synced, " + std::to_string(torn.size()) +
-                      " left, way " + std::to_string(how);
+    const auto told = c.path + ": " + std::to_string(now.size()) + " bytes, " + std::to_string(c.synced) +
+                      " synced, " + std::to_string(torn.size()) + " left, way " + std::to_string(how);
     if (torn == now) return told + ", as it was";
     ++lost;
     ::syscall(SYS_ftruncate, c.fd, torn.size());
@@ -269,6 +309,97 @@ std::vector<std::string> power::cut(dice& chance)
     while (!names_.empty())
         forget(names_.begin());
     return told;
+}
+
+void copy_tree(const fs::path& from, const fs::path& to)
+{
+    std::map<std::pair<dev_t, ino_t>, fs::path> known;
+    fs::create_directory(to, from);
+    for (const auto& entry : fs::recursive_directory_iterator(from)) {
+        const auto place = to / entry.path().lexically_relative(from);
+        struct stat facts {};
+        ::lstat(entry.path().c_str(), &facts);
+        if (S_ISDIR(facts.st_mode)) {
+            fs::create_directory(place, entry.path());
+        } else if (S_ISLNK(facts.st_mode)) {
+            fs::copy_symlink(entry.path(), place);
+        } else if (S_ISSOCK(facts.st_mode)) {
+            fs::create_hard_link(entry.path(), place);
+        } else if (const auto [same, is_new] = known.try_emplace({facts.st_dev, facts.st_ino}, place);
+                   !is_new) {
+            fs::create_hard_link(same->second, place);
+        } else {
+            fs::copy_file(entry.path(), place);
+            const timespec times[] = {facts.st_atim, facts.st_mtim};
+            ::utimensat(AT_FDCWD, place.c_str(), times, 0);
+        }
+    }
+}
+
+std::uint64_t digest_of_tree(const fs::path& root)
+{
+    std::map<std::string, std::string> all;
+    for (const auto& entry : fs::recursive_directory_iterator(root)) {
+        const auto name = entry.path().lexically_relative(root).native();
+        if (name.ends_with("-shm")) continue;
+        auto& content = all[name];
+        if (entry.is_symlink()) {
+            content = fs::read_symlink(entry.path()).native();
+        } else if (entry.is_regular_file()) {
+            const int fd = open_raw(AT_FDCWD, entry.path(), O_RDONLY);
+            content = read_at(fd, 0, size_of(fd));
+            ::close(fd);
+        }
+    }
+    std::size_t digest = 0;
+    for (const auto& [name, content] : all)
+        for (const auto* each : {&name, &content})
+            digest = (digest ^ std::hash<std::string>()(*each)) * 0x9e3779b97f4a7c15ULL + (digest >> 29);
+    return digest;
+}
+
+std::unique_ptr<power> power::on_copy(const fs::path& original, const fs::path& copy,
+                                      const fs::path& aside) const
+{
+    auto made = std::make_unique<power>(copy, aside);
+    std::map<identity, fs::path> places;
+    const auto identity_of = [](const fs::path& path) {
+        struct stat facts {};
+        ::lstat(path.c_str(), &facts);
+        return identity{facts.st_dev, facts.st_ino};
+    };
+    places.emplace(identity_of(original), copy);
+    for (const auto& entry : fs::recursive_directory_iterator(original))
+        places.emplace(identity_of(entry.path()), copy / entry.path().lexically_relative(original));
+    for (const auto& entry : fs::directory_iterator(aside_)) {
+        const auto to = aside / entry.path().filename();
+        const auto known = places.find(identity_of(entry.path()));
+        if (known != places.end())
+            fs::create_hard_link(known->second, to);
+        else if (entry.is_symlink())
+            fs::copy_symlink(entry.path(), to);
+        else if (entry.is_regular_file())
+            fs::copy_file(entry.path(), to);
+        else
+            fs::create_hard_link(entry.path(), to);
+        places.emplace(identity_of(entry.path()), to);
+    }
+    for (const auto& [file, c] : files_) {
+        const auto place = places.find(file);
+        if (place == places.end()) continue;  // it has no name any more
+        auto same = c;
+        same.fd = open_raw(AT_FDCWD, place->second, O_RDWR);
+        if (same.fd >= 0) made->files_.emplace(file, std::move(same));
+    }
+    for (const auto& c : names_) {
+        const auto place = places.find(c.of);
+        if (place == places.end()) continue;
+        auto same = c;
+        same.directory = open_raw(AT_FDCWD, place->second, O_PATH | O_DIRECTORY);
+        if (!c.kept_aside.empty()) same.kept_aside = aside / fs::path(c.kept_aside).filename();
+        if (same.directory >= 0) made->names_.push_back(std::move(same));
+    }
+    return made;
 }
 
 }  // namespace simulation

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <list>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -26,7 +27,8 @@ public:
     ~power();
 
     // Called before each change; paths are relative to the open directory.
-    void writes(int fd);
+    void writes(int fd, off_t at, std::size_t size);
+    void resizes(int fd, off_t size);
     void makes(int where, const char* name);
     void removes(int where, const char* name);
     void renames(int from, const char* old_name, int to, const char* new_name);
@@ -38,6 +40,12 @@ public:
     // Randomly keeps or loses each unsynced change; describes what became of each.
     std::vector<std::string> cut(dice&);
 
+    // The same unsynced changes, on a copy of the tree.
+    std::unique_ptr<power> on_copy(const std::filesystem::path& original, const std::filesystem::path& copy,
+                                   const std::filesystem::path& aside) const;
+
+    // The name did not exist at the last sync of its directory: a power cut may undo it.
+    bool is_new(const std::filesystem::path&) const;
     // Whether the descriptor is one of its own.
     bool holds(int fd) const;
     std::size_t unsynced() const { return files_.size() + names_.size(); }
@@ -49,10 +57,12 @@ private:
         ino_t inode;
         auto operator<=>(const identity&) const = default;
     };
+    // What was on the disk at the last sync: the old content of the pages that were changed since.
     struct content {
         int fd;  // opened here
         std::string path;
-        std::string synced;
+        std::size_t synced;  // size
+        std::map<std::size_t, std::string> pages;
     };
     struct change {
         enum class kind { made, removed, renamed };
@@ -67,6 +77,8 @@ private:
     };
 
     bool is_ours(int directory) const;
+    content* opened(int fd);
+    void keep_pages(content&, std::size_t from, std::size_t to);
     std::optional<change> begin(change::kind, int where, const char* path);
     void keep_aside(change&);
     void undo(const change&);
@@ -79,5 +91,11 @@ private:
     std::map<identity, content> files_;
     std::list<change> names_;
 };
+
+// Copies a tree with modes and times; sockets and further names of a file stay what they are.
+void copy_tree(const std::filesystem::path& from, const std::filesystem::path& to);
+
+// Names and contents below a directory as one number, without shared memory.
+std::uint64_t digest_of_tree(const std::filesystem::path&);
 
 }  // namespace simulation

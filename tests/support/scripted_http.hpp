@@ -3,6 +3,7 @@
 #include "agent/io/async.hpp"
 #include "agent/io/http.hpp"
 
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <map>
@@ -30,6 +31,7 @@ struct seen_request {
     std::string authorization;
     std::string body;
     bool idempotent = false;
+    std::optional<std::chrono::milliseconds> answer_limit = {};  // other than network.timeout
 };
 
 class scripted_http final : public io::http {
@@ -88,7 +90,8 @@ public:
                                 request.headers,
                                 request.authorization ? std::string(request.authorization->view()) : "",
                                 request.body ? std::string(request.body->view()) : "",
-                                request.idempotent};
+                                request.idempotent,
+                                request.limits.answer};
         requests.push_back(seen);
         for (auto& candidate : script_) {
             if (candidate.used_ || candidate.method_ != seen.method || candidate.url_ != seen.url) continue;

@@ -1,6 +1,6 @@
 """The package under a real systemd: what an operator does in the first hour, and what can go wrong.
 
-A transcript of all commands and their output is written to boot-transcript.txt in the build directory.
+A transcript of all commands and their output is written to boot-transcript-SUITE.txt in the build directory.
 """
 
 import json
@@ -22,7 +22,9 @@ CONFIGURATION = "/etc/exposure-agent/agent.yaml"
 CA_FILE = "/etc/exposure-agent/platform-ca.pem"
 NAME = "logs/siem-forwarder"
 LIVE = f"/var/lib/exposure-agent/live/{NAME}"
+# exec: a start returns when the credentials are there
 CONSUMER = f"""[Service]
+Type=exec
 LoadCredential=client.crt:{LIVE}/current/fullchain.pem
 LoadCredential=client.key:{LIVE}/current/key.pem
 User=daemon
@@ -31,14 +33,15 @@ ExecStart=/bin/sh -c 'sha256sum < "$CREDENTIALS_DIRECTORY/client.crt"; exec slee
 
 
 class boot(unittest.TestCase):
+    suite = support.HOST
+
     def setUp(self):
         deb = support.package()
         support.require_program(support.SIMULATOR)
-        base = support.debian_root({"systemd", "systemd-sysv", "dbus", *support.dependencies(deb)})
-        self.root = self.enterContext(support.copy_of(base))
+        self.root = self.enterContext(support.bootable_root(deb, self.suite))
         shutil.copy(deb, self.root / "root/package.deb")
         self.simulator = self.enterContext(harness.Simulator())
-        self.machine = Machine(self.root, support.BUILD / "boot-transcript.txt")
+        self.machine = Machine(self.root, support.BUILD / f"boot-transcript-{self.suite}.txt")
         self.addCleanup(self.machine.stop)
         self.settings = {
             "version": 1,
@@ -105,8 +108,17 @@ class boot(unittest.TestCase):
         self.assertEqual(self.run_in("systemctl", "--failed", "--quiet").stdout, "")
 
     def start_and_log_in(self):
-        self.machine.note("Configured, with an encrypted client secret; it waits for a login, then works")
+        self.machine.note("Written by init, which names a secret that the service cannot read")
         self.machine.write(CA_FILE, self.simulator.ca_file.read_text())
+        self.run_in("install", "-m", "0600", "/dev/stdin", "/root/secret", stdin=harness.CLIENT_SECRET)
+        told = self.run_in("exposure-agent", "init", "--no-input", "--output", "/root/agent.yaml",
+                           "--auth-url", self.simulator.auth_url(), "--client-id", harness.CLIENT_ID,
+                           "--client-secret-file", "/root/secret", "--ca-file", CA_FILE,
+                           "--base-url", self.simulator.service_url("log"), "--user", "siem-forwarder",
+                           "--contact", "team@example.com").stderr
+        self.assertIn("/root/secret: the service (user exposure-agent) cannot read it.", told)
+        self.assertNotIn(f"{CA_FILE}: ", told)
+        self.machine.note("Configured, with an encrypted client secret; it waits for a login, then works")
         self.run_in("mkdir", "-p", "/etc/credstore.encrypted")
         self.run_in("systemd-creds", "encrypt", "--name=client-secret", "-",
                     "/etc/credstore.encrypted/exposure-agent.client-secret", stdin=harness.CLIENT_SECRET)
@@ -315,6 +327,20 @@ class boot(unittest.TestCase):
                                      "--state=active").stdout, "")
         for path in ("/etc/exposure-agent", "/var/lib/exposure-agent", "/run/exposure-agent", "/run/exposure-agent-deploy"):
             self.assertNotEqual(self.run_in("test", "-e", path, check=False).returncode, 0, path)
+
+
+class boot_on_ubuntu_24_04(boot):
+    """The same package on another distribution: what depends on its systemd and its libraries."""
+
+    suite = "noble"
+
+    def test_first_hour(self):
+        self.install_without_configuration()
+        self.start_and_log_in()
+        self.consumer_reads_credentials()
+        self.edit_rotates_and_restarts_the_consumer()
+        self.killed_it_comes_back()
+        self.removal()
 
 
 if __name__ == "__main__":

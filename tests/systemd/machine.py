@@ -1,4 +1,4 @@
-"""A Debian root booted with systemd as its init, in a container that shares the host's network."""
+"""A root directory booted with systemd as its init, in a container that shares the host's network."""
 
 import contextlib
 import os
@@ -41,7 +41,7 @@ class Machine:
                             in ("running", "degraded"), "the machine is up", BOOT_TIMEOUT)
         except AssertionError as failure:
             self.stop()
-            raise unittest.SkipTest(f"no Debian root boots here: {failure}\n{self._console[-3000:]}")
+            raise unittest.SkipTest(f"no root boots here: {failure}\n{self._console[-3000:]}")
 
     def _read(self, console):
         with contextlib.suppress(OSError), open(console, errors="replace", newline="") as lines:
@@ -67,13 +67,20 @@ class Machine:
         self._transcript.write(f"\n## {text}\n")
         self._transcript.flush()
 
+    def enter(self, *command):
+        """The command line that runs a command in the machine, as root.
+
+        A shutdown of the machine stops the command, so nsenter stops itself, and the kernel may then hang up its whole
+        process group: what may still run at that time needs a group of its own.
+        """
+        return ["nsenter", "--target", str(self._leader), "--mount", "--uts", "--ipc", "--pid",
+                f"--root=/proc/{self._leader}/root", "--wdns=/", "--", "env", "-i",
+                "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", *command]
+
     def run(self, *command, check=True, stdin=None, quiet=False):
-        """Runs a command in the machine, as root."""
+        """Runs a command in the machine."""
         words = [str(word) for word in command]
-        done = subprocess.run(["nsenter", "--target", str(self._leader), "--mount", "--uts", "--ipc", "--pid",
-                               f"--root=/proc/{self._leader}/root", "--wdns=/", "--", "env", "-i",
-                               "PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LANG=C.UTF-8", *words],
-                              input=stdin, capture_output=True, text=True)
+        done = subprocess.run(self.enter(*words), input=stdin, capture_output=True, text=True)
         if not quiet:
             self._transcript.write(f"\n# {shlex.join(words)}\n{done.stdout}{done.stderr}")
             self._transcript.write(f"[exit {done.returncode}]\n" if done.returncode else "")

@@ -1,4 +1,4 @@
-"""The Debian package: lintian, its contents, and its lifecycle in a clean root from installation to purge."""
+"""The Debian package: lintian, its contents, and its lifecycle in clean roots from installation to purge."""
 
 import pathlib
 import re
@@ -26,6 +26,17 @@ EXPECTED = """
 /usr/share/doc/exposure-agent/changelog.gz
 /usr/share/doc/exposure-agent/copyright
 /usr/share/doc/exposure-agent/examples/agent.yaml
+/usr/share/doc/exposure-agent/examples/ansible/README.md
+/usr/share/doc/exposure-agent/examples/ansible/inventory/group_vars/all.yml
+/usr/share/doc/exposure-agent/examples/ansible/inventory/group_vars/keepers.yml
+/usr/share/doc/exposure-agent/examples/ansible/inventory/group_vars/readers.yml
+/usr/share/doc/exposure-agent/examples/ansible/inventory/hosts.yml
+/usr/share/doc/exposure-agent/examples/ansible/roles/exposure_agent/defaults/main.yml
+/usr/share/doc/exposure-agent/examples/ansible/roles/exposure_agent/handlers/main.yml
+/usr/share/doc/exposure-agent/examples/ansible/roles/exposure_agent/meta/main.yml
+/usr/share/doc/exposure-agent/examples/ansible/roles/exposure_agent/tasks/main.yml
+/usr/share/doc/exposure-agent/examples/ansible/roles/exposure_agent/templates/agent.yaml.j2
+/usr/share/doc/exposure-agent/examples/ansible/site.yml
 /usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent.service.d/client-secret.conf
 /usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent.service.d/give-to-group.conf
 /usr/share/doc/exposure-agent/examples/drop-ins/exposure-agent.service.d/output-group.conf
@@ -66,7 +77,7 @@ def rebuilt(deb, version):
     control = tree / "DEBIAN/control"
     control.write_text(re.sub(r"(?m)^Version: .*", f"Version: {version}", control.read_text()))
     made = deb.parent / f"exposure-agent-{version}.deb"
-    support.run("dpkg-deb", "--root-owner-group", "--build", tree, made)
+    support.run("dpkg-deb", "--root-owner-group", "-Znone", "--build", tree, made)
     shutil.rmtree(tree)
     return made
 
@@ -97,6 +108,7 @@ class package(unittest.TestCase):
     def test_it_asks_for_systemd_and_the_libraries_it_needs(self):
         self.assertIn("systemd (>= 247)", support.run("dpkg-deb", "--field", self.deb, "Depends").stdout)
         wanted = set(support.dependencies(self.deb))
+        self.assertEqual([name for name in wanted if re.match("libboost|libyaml-cpp", name)], [])
         for program in (support.PROGRAM, support.BUILD / "exposure-agent-probe"):
             libraries = re.findall(r"NEEDED.*\[(.+)\]", support.run("readelf", "--dynamic", "--wide", program).stdout)
             self.assertTrue(libraries, program)
@@ -125,21 +137,15 @@ class tools(unittest.TestCase):
 class life(unittest.TestCase):
     """One root, from the first installation to the purge; systemd does not run in it."""
 
+    suite = support.HOST
+
     def setUp(self):
-        support.require("unshare")
-        # a root directory that is not a mount point (chroot) cannot be made private
-        ways = (["unshare", "--mount"], ["unshare", "--mount", "--propagation", "unchanged"])
-        self.unshare = next((way for way in ways if support.run(*way, "true", check=False).returncode == 0), None)
-        if self.unshare is None:
-            self.skipTest("no mount namespace can be made here")
+        support.new_mounts()
         self.deb = support.package()
-        base = support.debian_root({"systemd", "systemd-sysv", "dbus", *support.dependencies(self.deb)})
-        self.root = self.enterContext(support.copy_of(base))
+        self.root = self.enterContext(support.bootable_root(self.deb, self.suite))
 
     def inside(self, *command, check=True):
-        # systemd-tmpfiles needs /proc
-        return support.run(*self.unshare, "--pid", "--fork", f"--mount-proc={self.root}/proc",
-                           "chroot", self.root, *command, check=check)
+        return support.run_in(self.root, *command, check=check)
 
     def dpkg(self, *arguments):
         return self.inside("env", "DEBIAN_FRONTEND=noninteractive", "dpkg", *arguments)
@@ -189,6 +195,14 @@ class life(unittest.TestCase):
         with self.subTest("a new beginning: it is enabled again"):
             self.install(self.deb)
             self.assertTrue((self.root / WANTS).is_symlink())
+
+
+class life_on_debian_13(life):
+    suite = "trixie"
+
+
+class life_on_ubuntu_24_04(life):
+    suite = "noble"
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import contextlib
 import fcntl
+import functools
 import hashlib
 import os
 import pathlib
@@ -11,12 +12,21 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import urllib.request
 
 SOURCE = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("EXPOSURE_AGENT_BUILD", SOURCE / "build")).resolve()
 PROGRAM = BUILD / "exposure-agent"
 SIMULATOR = BUILD / "platform-simulator"
 SKIPPED = 77  # SKIP_RETURN_CODE in CMakeLists.txt
+
+HOST = platform.freedesktop_os_release().get("VERSION_CODENAME", "")
+NEWER = {"bookworm": ("trixie", "noble")}  # releases that a package built on this one fits as well
+UBUNTU = ("focal", "jammy", "noble")
+UBUNTU_MIRROR = os.environ.get("UBUNTU_MIRROR", "http://archive.ubuntu.com/ubuntu")
+UBUNTU_KEYRING = "usr/share/keyrings/ubuntu-archive-keyring.gpg"
+UBUNTU_KEYRING_PACKAGE = "pool/main/u/ubuntu-keyring/ubuntu-keyring_2023.11.28.1_all.deb"
+UBUNTU_KEYRING_SHA256 = "36de43b15853ccae0028e9a767613770c704833f82586f28eb262f0311adb8a8"
 
 
 def run(*command, check=True, **options):
@@ -71,27 +81,40 @@ def dependencies(deb):
     return sorted(choice.split("|")[0].split("(")[0].strip() for choice in wanted.split(","))
 
 
-def debian_root(packages):
-    """A clean Debian root of this host's release with these packages, created once and kept in the user's cache."""
+def ubuntu_keyring(directory):
+    """The keys of Ubuntu's archive. Debian 12 does not package them, so they come from the mirror, with a pinned digest."""
+    installed = pathlib.Path("/", UBUNTU_KEYRING)
+    if installed.exists():
+        return installed
+    deb = pathlib.Path(directory, "keyring.deb")
+    try:
+        with urllib.request.urlopen(f"{UBUNTU_MIRROR}/{UBUNTU_KEYRING_PACKAGE}", timeout=30) as answer:
+            deb.write_bytes(answer.read())
+    except OSError as failure:
+        raise unittest.SkipTest(f"the mirror {UBUNTU_MIRROR} is not available: {failure}") from None
+    if hashlib.sha256(deb.read_bytes()).hexdigest() != UBUNTU_KEYRING_SHA256:
+        raise AssertionError(f"the mirror {UBUNTU_MIRROR} has another {UBUNTU_KEYRING_PACKAGE}")
+    run("dpkg-deb", "--extract", deb, directory)
+    return pathlib.Path(directory, UBUNTU_KEYRING)
+
+
+def clean_root(suite, packages):
+    """A clean root of a release of Debian or Ubuntu with these packages, made once per build directory."""
     require_root()
-    require("debootstrap")
-    release = platform.freedesktop_os_release()
-    if release.get("ID") != "debian":
-        raise unittest.SkipTest("the clean root has to match this host's libraries, and this host is not Debian")
-    suite = release["VERSION_CODENAME"]
+    require("mmdebstrap")
     wanted = ",".join(sorted(packages))
-    cache = pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "exposure-agent-tests"
-    cache.mkdir(parents=True, exist_ok=True)
-    root = cache / f"{suite}-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
-    with open(cache / "lock", "w") as lock:
+    root = BUILD / f"root-{suite}-{hashlib.sha256(wanted.encode()).hexdigest()[:12]}"
+    with open(BUILD / "root-lock", "w") as lock, tempfile.TemporaryDirectory() as keys:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not root.exists():
             unfinished = root.with_suffix(".unfinished")
             shutil.rmtree(unfinished, ignore_errors=True)
-            made = run("debootstrap", "--variant=minbase", f"--include={wanted}", suite, unfinished, check=False)
+            archive = [f"--keyring={ubuntu_keyring(keys)}", "--components=main,universe"] if suite in UBUNTU else []
+            mirror = [UBUNTU_MIRROR] if suite in UBUNTU else []
+            made = run("mmdebstrap", "--mode=root", "--variant=minbase", "--dpkgopt=force-unsafe-io", *archive,
+                       f"--include={wanted}", suite, unfinished, *mirror, check=False)
             if made.returncode != 0:
-                raise unittest.SkipTest(f"debootstrap made no root:\n{made.stdout[-2000:]}{made.stderr[-2000:]}")
-            shutil.rmtree(unfinished / "var/cache/apt")
+                raise unittest.SkipTest(f"mmdebstrap made no root of {suite}:\n{made.stderr[-3000:]}")
             unfinished.rename(root)
     return root
 
@@ -102,6 +125,36 @@ def copy_of(root):
     with tempfile.TemporaryDirectory(dir=BUILD, prefix="root-") as where:
         run("cp", "-a", "--reflink=auto", f"{root}/.", where)
         yield pathlib.Path(where)
+
+
+@contextlib.contextmanager
+def bootable_root(deb, suite=HOST):
+    """Yields a throwaway root with systemd and all that this package depends on; the host's release can be managed."""
+    if suite != HOST and suite not in NEWER.get(HOST, ()):
+        raise unittest.SkipTest(f"a package built on {HOST or 'this host'} is not for {suite}")
+    packages = {"systemd", "systemd-sysv", "dbus", *dependencies(deb)}
+    if suite == HOST:
+        packages |= {"openssh-server", "python3", "python3-apt"}  # the same root for all tests: it takes long to make
+    with copy_of(clean_root(suite, packages)) as root:
+        (root / "etc/systemd/system/ssh.service").symlink_to(os.devnull)  # it would listen on the host's port
+        yield root
+
+
+@functools.cache
+def new_mounts():
+    """How to make a mount namespace here."""
+    require("unshare")
+    # a root directory that is not a mount point (chroot) cannot be made private
+    ways = (["unshare", "--mount"], ["unshare", "--mount", "--propagation", "unchanged"])
+    for way in ways:
+        if run(*way, "true", check=False).returncode == 0:
+            return way
+    raise unittest.SkipTest("no mount namespace can be made here")
+
+
+def run_in(root, *command, check=True):
+    """Runs a command in a root, with /proc, which systemd-tmpfiles needs."""
+    return run(*new_mounts(), "--pid", "--fork", f"--mount-proc={root}/proc", "chroot", root, *command, check=check)
 
 
 def main():

@@ -1,4 +1,4 @@
-#include "agent/service/host_warnings.hpp"
+#include "agent/cli/host_diagnostics.hpp"
 
 #include "agent/disk/files.hpp"
 #include "agent/io/environment.hpp"
@@ -15,17 +15,17 @@
 #include <unistd.h>
 #include <utility>
 
-namespace service {
+namespace cli {
 namespace {
 
 namespace fs = std::filesystem;
 
 constexpr const char* service_unit = "exposure-agent.service";
 constexpr const char* environment_file = "/etc/exposure-agent/environment";
-constexpr std::array unit_directories = {"/etc/systemd/system",     "/run/systemd/system",
-                                         "/run/systemd/generator",  "/run/systemd/generator.late",
-                                         "/run/systemd/transient",  "/usr/local/lib/systemd/system",
-                                         "/usr/lib/systemd/system", "/lib/systemd/system"};
+constexpr std::array usual_unit_directories = {"/etc/systemd/system",     "/run/systemd/system",
+                                               "/run/systemd/generator",  "/run/systemd/generator.late",
+                                               "/run/systemd/transient",  "/usr/local/lib/systemd/system",
+                                               "/usr/lib/systemd/system", "/lib/systemd/system"};
 constexpr std::array program_directories = {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin",
                                             "/usr/bin",        "/sbin",          "/bin"};
 
@@ -35,6 +35,22 @@ bool is_within_any(const std::string& path, std::initializer_list<const char*> d
                        [&](const char* directory) { return policy::is_within(path, directory); });
 }
 
+// Where systemd looks for units: $SYSTEMD_UNIT_PATH, which an empty last entry extends by the usual
+// directories.
+std::vector<std::string> unit_directories()
+{
+    std::vector<std::string> found;
+    const auto named = io::environment("SYSTEMD_UNIT_PATH").value_or("");
+    for (std::size_t begin = 0; begin < named.size();) {
+        const auto end = std::min(named.find(':', begin), named.size());
+        if (end > begin) found.push_back(named.substr(begin, end - begin));
+        begin = end + 1;
+    }
+    if (named.empty() || named.ends_with(':'))
+        found.insert(found.end(), usual_unit_directories.begin(), usual_unit_directories.end());
+    return found;
+}
+
 // The file of a unit, or of its template for an instance; empty: not found.
 std::string unit_file(const std::string& unit)
 {
@@ -42,7 +58,7 @@ std::string unit_file(const std::string& unit)
     const auto at = unit.find('@');
     const auto dot = unit.rfind('.');
     if (at != std::string::npos && dot != std::string::npos && dot > at) source.erase(at + 1, dot - at - 1);
-    for (const auto* directory : unit_directories)
+    for (const auto& directory : unit_directories())
         for (const auto& name : {unit, source})
             if (::access((fs::path(directory) / name).c_str(), F_OK) == 0)
                 return (fs::path(directory) / name).string();
@@ -108,7 +124,7 @@ sandbox service_sandbox()
     if (found.installed) found.read(file);
     std::vector<fs::path> drop_ins;
     std::error_code error;
-    for (const auto* directory : unit_directories)
+    for (const auto& directory : unit_directories())
         for (const auto& entry :
              fs::directory_iterator(fs::path(directory) / (std::string(service_unit) + ".d"), error))
             if (entry.path().extension() == ".conf") drop_ins.push_back(entry.path());
@@ -126,7 +142,7 @@ public:
     {
     }
 
-    std::vector<config::diagnostic> all()
+    host_diagnostics all()
     {
         secret("identity.client_secret", desired_.identity.client_secret);
         secret("identity.access_token", desired_.identity.access_token);
@@ -149,18 +165,31 @@ public:
             output(name, fs::path(credential.file).parent_path().string(), credential.access);
             hooks(name, credential.hooks);
         }
-        std::stable_sort(warnings_.begin(), warnings_.end(), [](const auto& a, const auto& b) {
-            return std::pair(a.line, a.column) < std::pair(b.line, b.column);
-        });
-        return std::move(warnings_);
+        for (auto* found : {&diagnostics_.mistakes, &diagnostics_.warnings})
+            std::stable_sort(found->begin(), found->end(), [](const auto& a, const auto& b) {
+                return std::pair(a.line, a.column) < std::pair(b.line, b.column);
+            });
+        return std::move(diagnostics_);
     }
 
 private:
-    void warn(const std::string& key, std::string text)
+    config::diagnostic at(const std::string& key, std::string text) const
     {
         const auto known = places_.find(key);
-        const auto at = known == places_.end() ? config::place{} : known->second;
-        warnings_.push_back({.file = file_, .line = at.line, .column = at.column, .text = std::move(text)});
+        const auto place = known == places_.end() ? config::place{} : known->second;
+        return {.file = file_, .line = place.line, .column = place.column, .text = std::move(text)};
+    }
+
+    void warn(const std::string& key, std::string text)
+    {
+        diagnostics_.warnings.push_back(at(key, std::move(text)));
+    }
+
+    // A mistake if the service is installed here.
+    void refuse(const std::string& key, std::string text)
+    {
+        auto& into = sandbox_.installed ? diagnostics_.mistakes : diagnostics_.warnings;
+        into.push_back(at(key, std::move(text)));
     }
 
     // No warning about files that an unprivileged account may not even stat.
@@ -280,30 +309,30 @@ private:
         const auto key = name + " output.directory";
         if (policy::is_within(directory, desired_.state_dir) || sandbox_.writes(directory)) return;
         if (sandbox_.private_tmp && is_within_any(directory, {"/tmp", "/var/tmp"}))
-            return warn(key, name + ": " + directory +
-                                 " is in the service's private /tmp (PrivateTmp=yes), which other programs "
-                                 "cannot see; use another directory");
+            return refuse(key, name + ": " + directory +
+                                   " is in the service's private /tmp (PrivateTmp=yes), which other programs "
+                                   "cannot see; use another directory");
         if (sandbox_.protect_home && is_within_any(directory, {"/home", "/root", "/run/user"}))
-            return warn(key, name + ": " + directory +
-                                 " is hidden from the service (ProtectHome=yes); use another directory");
+            return refuse(key, name + ": " + directory +
+                                   " is hidden from the service (ProtectHome=yes); use another directory");
         if (sandbox_.installed && sandbox_.read_only)
-            warn(key, name + ": " + directory +
-                          " is read-only for the service (ProtectSystem=strict); add ReadWritePaths=" +
-                          directory + " with: systemctl edit " + service_unit);
+            refuse(key, name + ": " + directory +
+                            " is read-only for the service (ProtectSystem=strict); add ReadWritePaths=" +
+                            directory + " with: systemctl edit " + service_unit);
     }
 
     const std::map<std::string, config::place>& places_;
     const policy::desired_state& desired_;
     std::string file_;
     sandbox sandbox_;
-    std::vector<config::diagnostic> warnings_;
+    host_diagnostics diagnostics_;
 };
 
 }  // namespace
 
-std::vector<config::diagnostic> host_warnings(const config::outcome& read, const std::string& file)
+host_diagnostics diagnose_host(const config::outcome& read, const std::string& file)
 {
-    return read.state ? host(read, file).all() : std::vector<config::diagnostic>();
+    return read.state ? host(read, file).all() : host_diagnostics();
 }
 
-}  // namespace service
+}  // namespace cli
