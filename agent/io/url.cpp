@@ -30,6 +30,13 @@ bool is_host_character(unsigned char c)
     return std::isalnum(c) || c == '.' || c == '-' || c == '_' || c == ':';
 }
 
+// Judged after decoding: "%3a" in a name would otherwise become the colon before a port.
+bool is_usable_host(const std::string& host)
+{
+    return !host.empty() && std::all_of(host.begin(), host.end(), is_host_character) &&
+           (host.find(':') == std::string::npos || is_ip_literal(host));
+}
+
 }  // namespace
 
 policy::result<http_address> parse_http_address(std::string_view url)
@@ -50,8 +57,7 @@ policy::result<http_address> parse_http_address(std::string_view url)
     address.host = parts.host_address();
     std::transform(address.host.begin(), address.host.end(), address.host.begin(),
                    [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-    if (address.host.empty() || !std::all_of(address.host.begin(), address.host.end(), is_host_character))
-        return unusable("the address has no usable host name");
+    if (!is_usable_host(address.host)) return unusable("the address has no usable host name");
 
     address.port = address.tls ? 443 : 80;
     if (parts.has_port() && !parts.port().empty()) {
@@ -64,6 +70,8 @@ policy::result<http_address> parse_http_address(std::string_view url)
 
     address.target = std::string(parts.encoded_path());
     if (address.target.empty()) address.target = "/";
+    // Boost.URL 1.81 takes what follows the bracket of [::1]443 for a path
+    if (address.target.front() != '/') return unusable("the address has no usable port");
     if (parts.has_query()) address.target += "?" + std::string(parts.encoded_query());
     return address;
 }
@@ -226,7 +234,7 @@ policy::result<proxy> parse_proxy(const std::string& text)
 
     proxy out;
     out.host = parsed->host_address();
-    if (out.host.empty()) return unusable_proxy("it has no host name");
+    if (!is_usable_host(out.host)) return unusable_proxy("it has no usable host name");
     if (parsed->has_port() && !parsed->port().empty()) {
         const auto port = parse_port(parsed->port());
         if (!port) return unusable_proxy("it has no usable port");

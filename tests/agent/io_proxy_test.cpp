@@ -60,7 +60,7 @@ BOOST_AUTO_TEST_CASE(unusable_addresses_are_refused)
          {"", "les.example.com", "/path", "ftp://les.example.com", "http://les.example.com",
           "http://10.0.0.1", "https://user:secret@les.example.com", "https://les.example.com/#x", "https://",
           "https://les.example.com:0/", "https://les.example.com:99999/", "https://les.exa%0dmple.com/",
-          "https://les.example.com/\r\nX: y", "https://[::1]443/"}) {
+          "https://les.example.com/\r\nX: y", "https://[::1]443/", "https://les.44%3a0/"}) {
         BOOST_TEST_CONTEXT(url)
         {
             const auto parsed = io::parse_http_address(url);
@@ -175,7 +175,7 @@ BOOST_AUTO_TEST_CASE(an_unusable_proxy_is_named_without_its_secrets)
 {
     for (const char* url :
          {"https://u:hidden@p.example.com", "http://u:hidden@", "http://u:hidden@p.example.com:0",
-          "socks5://u:hidden@p", "http://u:hidden@p .example.com"}) {
+          "socks5://u:hidden@p", "http://u:hidden@p .example.com", "http://u:hidden@p%0d%0aX", "http://u:hidden@p%3a1:2"}) {
         BOOST_TEST_CONTEXT(url)
         {
             const auto chosen = io::proxy_for(https("a.example.com"), url, {});
