@@ -79,8 +79,8 @@ public:
     // The refreshes and logins to expect until then.
     io::task<std::vector<policy::forecast_entry>> forecast(policy::instant until);
 
-    // A single-use secret was sent and its response is pending: shutdown waits for it.
-    bool exchanging() const { return sending_; }
+    // The response to a single-use secret is pending, or not on disk yet: shutdown waits for it.
+    bool is_settling() const { return sending_ || unsaved_; }
 
     // The access token, if it works and identity.publish has not published it yet (always: even if it has).
     io::task<std::optional<crypto::secret>> unpublished(bool always);

@@ -125,10 +125,10 @@ io::awaitable<void> end_in_time(ending& e, platform::oauth_tokens* tokens)
 {
     const bool waits = co_await pause(e, stop_limit);
     if (!waits) co_return;
-    const bool exchanging = tokens && tokens->exchanging();
+    const bool settling = tokens && tokens->is_settling();
     co_await save_tokens(tokens);
     if (e.over) co_return;
-    if (exchanging) {  // work that waited for the answer can end only now
+    if (settling) {  // work that waited for the tokens can end only now
         const bool goes_on = co_await pause(e, stop_limit);
         if (!goes_on) co_return;
     }
