@@ -92,6 +92,7 @@ inquiry inquiry_of(const desired_state& desired, const desired_exposure& exposur
     }
     asked.list |= users > limits::read_by_id;
     asked.list |= asked.due;
+    if (!asked.list) asked.next_list = next_list_after(stored.owner, exposure.name, *kept.listed_at);
     return asked;
 }
 

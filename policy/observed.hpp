@@ -79,6 +79,7 @@ struct inquiry {
     bool list = true;                   // reading by id is not enough
     bool due = false;                   // the list is overdue: record when it is fetched
     bool others = false;                // the list must include other owners' users
+    std::optional<instant> next_list = {};  // without `list`: when the next one is due
 };
 
 // The list is needed when no instance is known, with more than limits::read_by_id users, once a day, while

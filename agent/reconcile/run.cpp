@@ -272,7 +272,9 @@ std::set<std::string> exposures_of(const state& s, const std::set<policy::user_n
 
 namespace {
 
-io::awaitable<void> observe_everywhere(state& s, preview& into)
+// `next_lists` gets the exposures whose users `reconcile` would not list now, and when it would.
+io::awaitable<void> observe_everywhere(state& s, preview& into,
+                                       std::map<std::string, policy::instant>& next_lists)
 {
     const auto exposures = s.desired().exposures;
     co_await io::for_each_parallel(
@@ -280,6 +282,7 @@ io::awaitable<void> observe_everywhere(state& s, preview& into)
             const auto& exposure = exposures[i];
             const auto now = s.outside().clock.now();
             auto asked = policy::inquiry_of(s.desired(), exposure, s.stored(), now);
+            if (asked.next_list) next_lists.emplace(exposure.name, *asked.next_list);
             asked.list = asked.others = true;  // unmanaged users are shown as well
             const auto owner = s.stored().owner;
             auto seen = co_await observe(s.outside().api, exposure, asked, owner, now);
@@ -327,6 +330,16 @@ void add_change(preview& p, const policy::action& a)
     p.changes.push_back({.name = a.name, .why = a.why, .sentence = a.sentence, .next = word});
 }
 
+// A duplicate that only the list of `plan` shows: `reconcile` deletes it after its own next list.
+void add_later(preview& p, const policy::action& a, policy::instant at)
+{
+    p.later.push_back({.name = a.name,
+                       .why = a.why,
+                       .sentence = a.sentence,
+                       .next = std::string(policy::contract_word(a)),
+                       .next_at = at});
+}
+
 // Users that wait for an instance are created right after it: show them as well.
 void add_after_onboarding(preview& p, const state& s)
 {
@@ -351,15 +364,22 @@ io::awaitable<preview> preview_of(state& s, policy::plan_options options)
 {
     preview p;
     co_await s.inspect_outputs("");
-    if (!policy::is_decommissioned(s.stored())) co_await observe_everywhere(s, p);
+    std::map<std::string, policy::instant> next_lists;
+    if (!policy::is_decommissioned(s.stored())) co_await observe_everywhere(s, p, next_lists);
     co_await assume_observations(s);
     const auto now = s.outside().clock.now();
     p.plan = policy::plan(s.desired(), s.observed(), s.stored(), now, options);
     const bool assumed = co_await assume_known_instances(s, p.plan);
     if (assumed) p.plan = policy::plan(s.desired(), s.observed(), s.stored(), now, options);
 
-    for (const auto& a : p.plan.actions)
-        add_change(p, a);
+    p.later = p.plan.later;
+    for (const auto& a : p.plan.actions) {
+        const auto next = next_lists.find(a.name.exposure);
+        if (a.kind == policy::action_kind::retire_surplus && next != next_lists.end())
+            add_later(p, a, next->second);
+        else
+            add_change(p, a);
+    }
     add_after_onboarding(p, s);
     for (const auto& view : p.plan.users)
         if (view.blocked) p.blocked.push_back(view);
@@ -367,7 +387,6 @@ io::awaitable<preview> preview_of(state& s, policy::plan_options options)
         if (view.blocked && !p.unreached.contains(view.name.exposure) &&
             std::ranges::find(p.blocked, view.sentence, &policy::decision::sentence) == p.blocked.end())
             p.blocked.push_back(view);
-    p.later = p.plan.later;
     std::ranges::stable_sort(p.later, {}, &policy::decision::next_at);
     p.unmanaged = p.plan.unmanaged;
     co_return p;

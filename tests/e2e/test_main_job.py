@@ -420,6 +420,19 @@ class LifeOfAUserTest(MainJobCase):
         agent.run("rotate", "logs/siem", "--retire-now", expect=0)
         self.assertIn(copy, {u["id"] for u in self.platform.users()})
 
+    def test_a_duplicate_is_planned_for_the_next_list(self):
+        agent = self.served(user("siem"))
+        harness.settle(agent)
+        (mine,) = self.platform.users()
+        self.platform.put_user(common_name="siem-again", description=mine["description"],
+                               consumer_group=mine["consumer_group"], csr=mine["csr"])
+        planned = agent.json("plan", "--detailed-exitcode", expect=0)
+        self.assertEqual(planned["changes"], [])
+        (retire,) = [step for step in planned["later"] if step["action"] == "retire"]
+        self.assertRegex(retire["at"], TIME)
+        agent.run("reconcile", expect=0)  # reads by id, as planned
+        self.assertEqual((len(self.platform.users()), self.count("delete_user")), (2, 0))
+
     def test_a_user_that_the_platform_gives_up(self):
         self.platform.behave(exposure={"ready_delay_ms": -1})
         agent = self.agent(user("siem"))

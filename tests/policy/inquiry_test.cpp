@@ -42,6 +42,7 @@ BOOST_AUTO_TEST_CASE(what_is_ours_is_read_by_id)
     BOOST_TEST(!asked.due);
     BOOST_TEST(asked.ids == std::vector<std::string>{"u-a"}, boost::test_tools::per_element());
     BOOST_TEST(asked.instance == "i-1");
+    BOOST_CHECK(asked.next_list == policy::next_list_after(w.stored.owner, "logs", w.now));
 }
 
 BOOST_AUTO_TEST_CASE(what_only_the_list_can_tell)
