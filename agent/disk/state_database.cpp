@@ -5,10 +5,8 @@
 #include "agent/disk/record.hpp"
 #include "agent/io/async.hpp"
 #include "agent/io/crash_point.hpp"
-#include "agent/io/environment.hpp"
 #include "agent/io/log.hpp"
 #include "crypto/digest.hpp"
-#include "policy/limits.hpp"
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
@@ -61,42 +59,11 @@ constexpr const char* configuration_name = "configuration";
 constexpr policy::duration history_kept = std::chrono::hours(24 * 731);  // two years (contract section 4)
 constexpr off_t reserve_bytes = 512 << 10;  // responses for all users that are processed concurrently
 constexpr std::size_t aside_bytes = 1 << 20;
-constexpr std::size_t machine_id_bytes = 64 << 10;
 constexpr access secret_file{.mode = 0600};
 
 policy::failure unusable(std::string sentence)
 {
     return {.code = policy::errc::disk, .context = std::move(sentence), .kind = policy::retry::never};
-}
-
-// A host name may contain what an owner must not: [A-Za-z0-9._-]{1,64}.
-std::string owner_from(std::string host)
-{
-    std::ranges::replace_if(
-        host,
-        [](char c) {
-            const bool letter = (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
-            return !letter && c != '.' && c != '_' && c != '-';
-        },
-        '-');
-    host.resize(std::min(host.size(), policy::limits::owner_length));
-    return host.empty() ? "localhost" : host;
-}
-
-std::string machine_digest(const std::string& file)
-{
-    const auto id = read_file(std::filesystem::path(file), machine_id_bytes);
-    if (!id || !*id) return {};
-    const auto end = (*id)->find_last_not_of(" \r\n");
-    // images contain "uninitialized" before their first boot
-    if (end == std::string::npos || (*id)->starts_with("uninitialized")) return {};
-    return crypto::sha256_hex("exposure-agent:" + (*id)->substr(0, end + 1));
-}
-
-// A machine without an id never counts as a copy.
-bool is_from_elsewhere(const installation& stored, const installation& here) noexcept
-{
-    return !stored.machine.empty() && !here.machine.empty() && stored.machine != here.machine;
 }
 
 bool is_there(const std::filesystem::path& path)
@@ -303,16 +270,6 @@ struct state_database::waiting_change {
     change what;
     outcome done;
 };
-
-installation this_installation()
-{
-    return this_installation("/etc/machine-id");
-}
-
-installation this_installation(const std::string& machine_id_file)
-{
-    return {.owner = owner_from(io::short_hostname()), .machine = machine_digest(machine_id_file)};
-}
 
 state_database::state_database(paths where, std::filesystem::path runtime_directory, installation here)
     : where_(std::move(where)), aside_(place_aside(where_, runtime_directory)), here_(std::move(here))

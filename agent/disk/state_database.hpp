@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/disk/installation.hpp"
 #include "agent/disk/sqlite.hpp"
 #include "agent/disk/state_directory.hpp"
 #include "agent/disk/store.hpp"
@@ -18,20 +19,6 @@
 #include <vector>
 
 namespace disk {
-
-// The installation that the state directory belongs to.
-struct installation {
-    std::string owner;    // default of `owner`, remembered since the first start (contract section 2)
-    std::string machine;  // digest of the machine id; empty: it has none
-
-    bool operator==(const installation&) const = default;
-};
-BOOST_DESCRIBE_STRUCT(installation, (), (owner, machine))
-
-// What a first start here would store: the short host name, and a digest of /etc/machine-id. A
-// digest, because the id itself should not be exposed (machine-id(5)).
-installation this_installation();
-installation this_installation(const std::string& machine_id_file);
 
 struct kept_tokens {
     crypto::secret text;
