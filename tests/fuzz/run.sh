@@ -3,7 +3,9 @@
 #
 #   tests/fuzz/run.sh SECONDS [TARGET...]     SECONDS: total time for all targets
 #
-# SEED=N draws the same random numbers in each run; JOBS=N runs N targets at a time (default: number of processors).
+# SEED=N draws the same random numbers in each run, and RUNS=N ends a target after so many inputs: together they make a
+# run repeatable, except for targets too slow to get that far. JOBS=N runs N targets at a time (default: number of
+# processors).
 # Inputs that reach new code are stored in build-fuzz/corpus. A failing input is stored in build-fuzz/; replay it with
 # `build-fuzz/tests/fuzz/fuzz-TARGET FILE`.
 set -euo pipefail
@@ -35,8 +37,8 @@ share=$((seconds * jobs / ${#targets[@]}))
 drive() {
     mkdir -p "build-fuzz/corpus/$1"
     if "build-fuzz/tests/fuzz/fuzz-$1" -max_total_time="$share" -timeout=120 -rss_limit_mb=1024 -verbosity=0 \
-        -print_final_stats=1 -seed="${SEED:-0}" -artifact_prefix="build-fuzz/$1-" "build-fuzz/corpus/$1" \
-        "tests/fuzz/corpus/$1" > "build-fuzz/$1.log" 2>&1; then
+        -print_final_stats=1 -seed="${SEED:-0}" -runs="${RUNS:--1}" -artifact_prefix="build-fuzz/$1-" \
+        "build-fuzz/corpus/$1" "tests/fuzz/corpus/$1" > "build-fuzz/$1.log" 2>&1; then
         awk -v name="$1" '/number_of_executed_units/ { print name ": " $2 " inputs, no failure" }' "build-fuzz/$1.log"
     else
         tail -n 40 "build-fuzz/$1.log"
