@@ -217,13 +217,21 @@ io::task<void> executor::retire(const policy::action& a)
 io::task<void> executor::remove(const policy::action& a)
 {
     const auto generations = state_.user(held_, a.name).generations;
+    std::optional<policy::failure> refused;
     for (const auto& g : generations) {
         if (g.missing_since && users_with_key(a.name, g).empty()) continue;
-        if (!g.kept)
-            if (auto gone = co_await delete_all_of(a, g); !gone) co_return gone.error();
+        if (!g.kept) {
+            auto gone = co_await delete_all_of(a, g);
+            if (!gone && gone.error().code != policy::errc::refused) co_return gone.error();
+            if (!gone) {  // of this user only: the others are deleted nevertheless
+                refused = gone.error();
+                continue;
+            }
+        }
         policy::user_event removed = policy::event::removed{g.id};
         if (auto saved = co_await record(a, std::move(removed)); !saved) co_return saved.error();
     }
+    if (refused) co_return *refused;
     io::log(io::severity::info, io::events::removed, {a.name.exposure, a.name.user},
             a.name.text() + ": removed from the platform: " + a.sentence);
     co_return policy::result<void>();

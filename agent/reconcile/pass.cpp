@@ -326,11 +326,15 @@ io::awaitable<void> exposure_pass::keep_conclusions(policy::decision view)
 {
     const auto known = state_.stored().users.find(view.name);
     if (known == state_.stored().users.end() && !view.blocked) co_return;
-    auto events = policy::conclusions(state_.user(*held_, view.name), view);
+    const auto& user = state_.user(*held_, view.name);
+    auto events = policy::conclusions(user, view);
     if (events.empty()) co_return;
-    if (is_blocked(events.back()))
-        io::log(io::severity::warning, io::events::blocked, {exposure_, view.name.user},
-                policy::about(view.name, view.sentence));
+    const auto sentence = policy::about(view.name, view.sentence);
+    // blocked by a failure: that was logged when it happened
+    const bool logged = std::ranges::any_of(policy::failures_in(user),
+                                            [&](const auto* failed) { return failed->sentence == sentence; });
+    if (is_blocked(events.back()) && !logged)
+        io::log(io::severity::warning, io::events::blocked, {exposure_, view.name.user}, sentence);
     if (auto saved = co_await state_.record(*held_, view.name, std::move(events)); !saved)
         io::log(io::severity::error, saved.error().context);
 }

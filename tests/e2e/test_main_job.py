@@ -354,6 +354,20 @@ class LifeOfAUserTest(MainJobCase):
         self.assertEqual((self.count("create_user"), self.count("delete_user")), (0, 0))
         self.assertEqual(agent.published("siem").footprint(), before)
 
+    def test_a_user_that_is_no_longer_ours_does_not_keep_the_others(self):
+        agent = self.served(user("siem", rotation=NOW))
+        (first,) = self.platform.users()
+        self.platform.change_user(first["id"], description="taken over")
+        agent.run("rotate", "logs/siem", expect=0)
+        self.assertEqual(len(self.platform.users()), 2)
+        self.edit(agent)
+        run = agent.run("reconcile", expect=1)
+        self.assertIn("logs/siem: user %s no longer has our marker, so it was not deleted" % first["id"], run.stderr)
+        self.assertEqual([u["id"] for u in self.platform.users()], [first["id"]])
+        self.platform.delete_users(id=first["id"])
+        agent.run("reconcile", expect=0)
+        self.assertEqual(agent.json("status")["users"], [])
+
     def test_prune_off_removes_nobody(self):
         agent = self.served(user("gone", rotation=NOW), user("kept"))
         agent.settings["reconcile"]["prune"] = False

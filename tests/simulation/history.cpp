@@ -480,10 +480,6 @@ void history::judge_preview(const reconcile::preview& planned, const std::vector
                    "reconcile begins with " + word + " for " + act.name.text() + ", plan said nothing of it");
         done[act.name].insert(word);
     }
-    // exempt: a duplicate that only a list shows; plan always lists, reconcile only when a list is due
-    for (const auto& act : planned.plan.actions)
-        if (act.kind == policy::action_kind::retire_surplus && said[act.name].erase("retire") > 0)
-            ++outcome_.counted["exempt: a duplicate that only the list of plan shows"];
     for (const auto& [name, words] : said)
         for (const auto& word : words)
             if (!done[name].contains(word))
