@@ -4,7 +4,7 @@
 
 #include <string>
 
-// Which host a state directory belongs to, so that a copy of it on another host is noticed (contract section 2).
+// Which host a state directory belongs to: a copy of it on another host is noticed (contract section 2).
 
 namespace disk {
 
