@@ -24,11 +24,13 @@
 #include <deque>
 #include <fcntl.h>
 #include <fstream>
+#include <iostream>
 #include <memory>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace simulation {
@@ -40,12 +42,12 @@ namespace json = boost::json;
 
 constexpr nanoseconds longest_life_after_faults = 30h;  // a slow READY may have to be abandoned first
 constexpr nanoseconds longest_silence = 75min;   // without a request; after a 403 the agent waits for an hour
-constexpr nanoseconds longest_one_shot = 20min;  // 15 minutes, unless --timeout says otherwise, and the end
+// 15 minutes, unless --timeout says otherwise, and the end; with the configuration that it began with
+constexpr nanoseconds longest_one_shot = 20min;
 constexpr nanoseconds longest_unreachable = 3min;  // a daemon, from its start or the end of a fault on
 constexpr nanoseconds longest_unread = 5min;       // until an edit is in force
 constexpr nanoseconds longest_stop = 5min;         // a token exchange may last for two minutes
 constexpr nanoseconds longest_untried = 2min;      // until the first request after an edit
-constexpr nanoseconds longest_pass = 20min;  // of a one-shot, which keeps the configuration it began with
 constexpr nanoseconds inaccuracy = 2min;     // of clocks in retire_after
 constexpr const char* machine_id = "0123456789abcdef0123456789abcdef\n";
 constexpr const char* other_machine_id = "fedcba9876543210fedcba9876543210\n";
@@ -162,6 +164,7 @@ private:
     // ---- people and faults
     dice dice_of(std::uint64_t event) const;
     bool happens(std::uint64_t event);
+    bool is_fair() const;
     bool is_quiet() const;
     void plan_next_event();
     void something_happens();
@@ -441,9 +444,15 @@ void history::run_once(std::shared_ptr<const policy::desired_state> desired)
         judge_preview(*planned, begun);
 }
 
+// No request and no change of the disk fails.
+bool history::is_fair() const
+{
+    return platform_.now == weather() && !machine_.trouble.now();
+}
+
 bool history::is_quiet() const
 {
-    return platform_.now == weather() && !machine_.trouble.now() && !machine_.clock_is_wrong();
+    return is_fair() && !machine_.clock_is_wrong();
 }
 
 reconcile::preview history::preview(std::shared_ptr<const policy::desired_state> desired)
@@ -599,27 +608,12 @@ void history::try_states()
         copy_tree(options_.root, copy);
         fs::rename(options_.root, original);
         fs::rename(copy, options_.root);
-        int ends[2];
-        if (::pipe(ends) != 0) return broken("pipe", std::strerror(errno));
-        std::fflush(stdout);
-        const auto child = ::fork();
-        if (child == 0) {
-            ::close(ends[0]);
-            judge_state(number, original, ends[1]);
-        }
-        ::close(ends[1]);
-        std::string told;
-        char buffer[4096];
-        for (ssize_t size; (size = ::read(ends[0], buffer, sizeof buffer)) > 0;)
-            told.append(buffer, static_cast<std::size_t>(size));
-        ::close(ends[0]);
-        int status = 0;
-        ::waitpid(child, &status, 0);
+        const auto [told, status] = in_child([&](int to) { judge_state(number, original, to); });
         fs::remove_all(options_.root);
         fs::rename(original, options_.root);
         const auto line = told.find('\n');
         if (line == std::string::npos) {
-            broken("power cut", "state " + std::to_string(number) + " ended without a word");
+            broken("power cut", "state " + std::to_string(number) + " was not judged: the process ended with status " + std::to_string(status));
             continue;
         }
         if (!states_.insert(std::stoull(told)).second) continue;
@@ -945,6 +939,14 @@ void history::something_happens()
     }
 }
 
+// Changes the owner in the user's marker.
+void name_owner(platform_user& user, const std::string& owner)
+{
+    user.owner = owner;
+    const auto at = user.description.find(owner_name);
+    if (at != std::string::npos) user.description.replace(at, std::strlen(owner_name), owner);
+}
+
 void history::use_portal()
 {
     if (platform_.users.empty()) return;
@@ -965,9 +967,7 @@ void history::use_portal()
             auto copy = user;
             copy.id = "u-" + dice.hex(12);
             copy.copied = true;
-            copy.owner = "web-02";
-            const auto at = copy.description.find(owner_name);
-            if (at != std::string::npos) copy.description.replace(at, std::strlen(owner_name), copy.owner);
+            name_owner(copy, "web-02");
             platform_.users.emplace(copy.id, copy);
             break;
         }
@@ -976,9 +976,7 @@ void history::use_portal()
             say("the portal changes the marker of " + id);
             ++outcome_.counted["portal changes a marker"];
             user.remarked = true;
-            const auto at = user.description.find(owner_name);
-            user.owner = "web-02";
-            if (at != std::string::npos) user.description.replace(at, std::strlen(owner_name), user.owner);
+            name_owner(user, "web-02");
             break;
         }
     }
@@ -1038,37 +1036,26 @@ void history::ask_one_shot(const std::string& verb, const json::object& argument
 {
     say("one-shot " + verb);
     const auto* named = arguments.if_contains("names");
-    std::set<policy::user_name> names;
-    if (named) names.insert(*policy::parse_user_name(std::string(named->at(0).as_string())));
+    service::verb::of_users users;
+    if (named) users.names.insert(*policy::parse_user_name(std::string(named->at(0).as_string())));
     const auto flag = [&](const char* name) {
         return arguments.contains(name) && arguments.at(name).as_bool();
     };
     service::verb_request request;
     if (verb == "rotate") {
-        service::verb::rotate asked;
-        asked.retire_now = flag("retire_now");
-        asked.names = names;
-        request = std::move(asked);
+        rotations_asked_.insert(users.names.begin()->text());
+        request = service::verb::rotate{users, flag("retire_now")};
     } else if (verb == "rollback") {
-        service::verb::rollback asked;
-        asked.names = names;
-        request = std::move(asked);
+        request = service::verb::rollback{users};
     } else if (verb == "deploy") {
-        service::verb::deploy asked;
-        asked.force = flag("force");
-        asked.names = names;
-        request = std::move(asked);
+        request = service::verb::deploy{users, flag("force")};
     } else if (verb == "login") {
-        service::verb::login asked;
-        asked.force = flag("force");
-        asked.refresh_token = crypto::secret(std::string(arguments.at("refresh_token").as_string()));
-        request = std::move(asked);
+        request = service::verb::login{
+            .refresh_token = crypto::secret(std::string(arguments.at("refresh_token").as_string())),
+            .force = flag("force")};
     } else {
-        service::verb::reconcile asked;
-        asked.accept_loss = flag("accept_loss");
-        request = std::move(asked);
+        request = service::verb::reconcile{users, flag("accept_loss")};
     }
-    if (verb == "rotate") rotations_asked_.insert(names.begin()->text());
     one_shots_.emplace_back(verb, std::move(request));
 }
 
@@ -1221,7 +1208,7 @@ bool history::may_retire(const platform_user& u)
     const auto& values = retire_after_[u.slot];
     auto least = nanoseconds::max();
     for (auto each = values.begin(); each != values.end(); ++each)
-        if (std::next(each) == values.end() || std::next(each)->first + longest_pass > replaced->second)
+        if (std::next(each) == values.end() || std::next(each)->first + longest_one_shot > replaced->second)
             least = std::min(least, each->second);
     ++outcome_.counted["users retired after retire_after"];
     return machine_.true_time() - replaced->second + inaccuracy >= least;
@@ -1361,8 +1348,7 @@ bool history::has_settled()
 void history::expect_request()
 {
     const auto quiet = [this] {
-        return platform_.now == weather() && !machine_.trouble.now() && logged_in_ && !elsewhere_ &&
-               !platform_.login_is_dead();
+        return is_fair() && logged_in_ && !elsewhere_ && !platform_.login_is_dead();
     };
     const auto began = machine_.steady();
     if (!quiet() || began - platform_.fair_since < 30min || began - life_since_ < 30min) return;
@@ -1540,6 +1526,28 @@ outcome history::play()
 outcome play(const options& o)
 {
     return history(o).play();
+}
+
+child_outcome in_child(const std::function<void(int)>& work)
+{
+    int ends[2];
+    if (::pipe(ends) != 0) throw std::system_error(errno, std::generic_category(), "pipe");
+    std::cout.flush();
+    std::fflush(stdout);
+    const auto child = ::fork();
+    if (child < 0) throw std::system_error(errno, std::generic_category(), "fork");
+    if (child == 0) {
+        ::close(ends[0]);
+        work(ends[1]);
+    }
+    ::close(ends[1]);
+    child_outcome outcome;
+    char buffer[65536];
+    for (ssize_t size; (size = ::read(ends[0], buffer, sizeof buffer)) > 0;)
+        outcome.told.append(buffer, static_cast<std::size_t>(size));
+    ::close(ends[0]);
+    ::waitpid(child, &outcome.status, 0);
+    return outcome;
 }
 
 }  // namespace simulation

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -37,5 +38,14 @@ struct outcome {
 };
 
 outcome play(const options&);
+
+// What a forked process wrote to its pipe, and its status (waitpid(2)).
+struct child_outcome {
+    std::string told;
+    int status = 0;
+};
+
+// Calls `work`, which must not return, in a forked process, and waits for its end.
+child_outcome in_child(const std::function<void(int to)>& work);
 
 }  // namespace simulation

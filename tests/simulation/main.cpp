@@ -91,26 +91,13 @@ std::string run(options o, totals& all)
 {
     o.root = "/dev/shm/s" + std::to_string(::getpid());
     std::filesystem::remove_all(o.root);
-    int ends[2];
-    if (::pipe(ends) != 0) return "no pipe";
-    std::cout.flush();
-    const auto child = ::fork();
-    if (child == 0) {
-        ::close(ends[0]);
+    const auto [told, status] = simulation::in_child([&](int to) {
         if (o.states == 0) ::alarm(100);
-        play_and_tell(o, ends[1]);
-    }
-    ::close(ends[1]);
-    std::string text;
-    char buffer[65536];
-    for (ssize_t size; (size = ::read(ends[0], buffer, sizeof buffer)) > 0;)
-        text.append(buffer, static_cast<std::size_t>(size));
-    ::close(ends[0]);
-    int status = 0;
-    ::waitpid(child, &status, 0);
+        play_and_tell(o, to);
+    });
     std::filesystem::remove_all(o.root);
     ++all.histories;
-    std::istringstream in(text);
+    std::istringstream in(told);
     std::string line;
     std::string broken;
     all.happened.clear();
