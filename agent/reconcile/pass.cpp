@@ -9,6 +9,7 @@
 #include "policy/naming.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace reconcile {
 namespace {
@@ -79,6 +80,7 @@ io::awaitable<pass_outcome> exposure_pass::run(state::hold& held, pass_options o
     pass_outcome outcome;
     listed_at_.reset();
     platform_failed_ = false;
+    interrupted_ = false;
     if (policy::is_decommissioned(state_.stored())) {
         outcome.plan = plan(options);
         co_return outcome;
@@ -99,6 +101,8 @@ io::awaitable<pass_outcome> exposure_pass::run(state::hold& held, pass_options o
         co_await perform_all(std::move(steps), options);
         planned_at_ = state_.outside().clock.now();
         outcome.plan = plan(options);
+        // on a stop request, the same steps would be interrupted again
+        if (std::exchange(interrupted_, false) && !co_await state_.outside().clock.sleep_for(0ms)) break;
     }
     co_await keep_conclusions(outcome.plan);
     co_await remember_list();
@@ -295,7 +299,10 @@ io::awaitable<void> exposure_pass::perform_hooks(std::vector<policy::action> ste
 io::awaitable<void> exposure_pass::remember_failure(const state::hold& held, policy::action step,
                                                     policy::failure failed, pass_options options)
 {
-    if (failed.code == policy::errc::stopping) co_return;
+    if (failed.code == policy::errc::stopping) {
+        interrupted_ = true;
+        co_return;
+    }
     platform_failed_ = platform_failed_ || is_of_platform(failed.code);
     if (step.name.user.empty()) {
         // policy::plan compares this address before it onboards again

@@ -78,6 +78,7 @@ private:
     int failed_observations_ = 0;
     bool has_instance_ = false;                 // of this pass, like the next two
     bool platform_failed_ = false;              // a step failed because of the platform
+    bool interrupted_ = false;                  // a step ended early, perhaps because of a stop request
     std::optional<policy::instant> listed_at_;  // when the users were listed, if that is to be stored
     policy::instant planned_at_;                // when the last plan of this pass was made
     std::chrono::milliseconds poll_{0};

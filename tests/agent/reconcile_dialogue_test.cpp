@@ -114,6 +114,19 @@ BOOST_AUTO_TEST_CASE(missing_from_a_part_of_the_list_is_asked_for_twice)
     BOOST_TEST(w.platform.requests.size() == 2U);
 }
 
+BOOST_AUTO_TEST_CASE(a_stop_request_ends_the_pass)
+{
+    small_world w;
+    w.platform.trouble = [&](const std::string& call, bool&) -> std::optional<policy::failure> {
+        if (call != "create_user") return std::nullopt;
+        w.clock.stop();
+        return failing(errc::stopping);
+    };
+    BOOST_TEST(!w.reconcile().converged());
+    const auto said = w.said.take();
+    BOOST_TEST(std::ranges::count(said, "create_user") == 1);
+}
+
 // One unreadable user blocks nothing else; if the whole platform fails, the list is not requested.
 BOOST_AUTO_TEST_CASE(a_single_read_that_fails_is_no_verdict)
 {

@@ -175,8 +175,10 @@ io::http_response platform::api(const std::string& method, const std::string& pa
                                 const std::string& authorization, const std::string& body, bool executed)
 {
     const std::string bearer = authorization.starts_with("Bearer ") ? authorization.substr(7) : "";
+    // used while the disk fails: perhaps only in memory, so a kill may lose it
+    const bool kept = !machine_.trouble.now() && machine_.steady() - fair_since > 1min;
     for (auto& [token, grant] : grants_)
-        if (!bearer.empty() && grant.brought == bearer) grant.confirmed = true;
+        if (kept && !bearer.empty() && grant.brought == bearer) grant.confirmed = true;
     const auto until = access_.find(bearer);
     if (until == access_.end() || until->second <= machine_.true_time()) {
         unauthorized_at = machine_.steady();

@@ -150,7 +150,7 @@ private:
         bool spent = false;
         bool delivered = false;      // the response to its exchange was received
         int delivered_in = 0;        // in this life
-        bool confirmed = false;      // and its tokens have been used since
+        bool confirmed = false;      // and its tokens have been used since, with a disk that works
         std::string brought;         // the access token
         std::string beside;          // the access token that came with it
         nanoseconds clock_wrong{0};  // of this host, when it was brought
