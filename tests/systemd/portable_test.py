@@ -331,12 +331,14 @@ class rpm(unittest.TestCase):
         if not self.packages:
             self.skipTest("no RPM was built; install rpm and run: systemd/portable/build.sh")
 
-    def query(self, package, *what):
-        return support.run("rpm", "-qp", "--nosignature", *what, package).stdout
+    def queries(self, *what):
+        """What rpm prints about each package."""
+        for package in self.packages:
+            yield support.run("rpm", "-qp", "--nosignature", *what, package).stdout
 
     def test_it_needs_only_systemd_a_shell_and_the_c_library(self):
-        for package in self.packages:
-            wanted = {line.split()[0] for line in self.query(package, "--requires").splitlines()}
+        for listing in self.queries("--requires"):
+            wanted = {line.split()[0] for line in listing.splitlines()}
             self.assertIn("systemd", wanted)
             names = {name.split("(")[0] for name in wanted if not name.startswith("rpmlib(")}
             self.assertLessEqual(names, LIBRARIES | {"systemd", "/bin/sh", "rtld", "config"})
@@ -344,18 +346,16 @@ class rpm(unittest.TestCase):
             self.assertLessEqual(max(tuple(map(int, version.split("."))) for version in versions), GLIBC)
 
     def test_modes_owners_and_configuration_files(self):
-        for package in self.packages:
-            listed = self.query(package, "--dump").splitlines()
-            self.assertTrue(listed)
-            for line in listed:
+        for listing in self.queries("--dump"):
+            self.assertTrue(listing)
+            for line in listing.splitlines():
                 path, _, _, _, mode, owner, group, is_config, *_ = line.split(" ")
                 self.assertEqual((owner, group), ("root", "root"), path)
                 self.assertEqual(int(mode, 8) & 0o7022, 0, path)
                 self.assertEqual(is_config == "1", path == f"/{CONFIGURATION}/environment", path)
 
     def test_scriptlets(self):
-        for package in self.packages:
-            shown = self.query(package, "--scripts")
+        for shown in self.queries("--scripts"):
             sections = re.split(r"^(\w+) scriptlet \(using /bin/sh\):$", shown, flags=re.M)[1:]
             scripts = dict(zip(sections[::2], sections[1::2]))
             self.assertEqual(set(scripts), {"postinstall", "preuninstall", "postuninstall"})
