@@ -30,6 +30,7 @@ peer_packages=(
     mmdebstrap              # ... and its lifecycle in clean root directories
     systemd systemd-container  # ... and under a booted systemd
     'ansible-core|ansible' ansible-lint yamllint  # ... and the Ansible role
+    rpm qemu-user-static    # the portable build's RPM, and its aarch64 programs
     tinyproxy-bin strace
     chromium                # the status page in a browser
     python3-icalendar       # the calendar of the forecast

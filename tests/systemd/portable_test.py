@@ -44,11 +44,15 @@ def archives():
     return found
 
 
-def native_archive():
+def archive_for(machine):
     for archive in archives():
-        if archive.name.endswith(f"-{platform.machine()}.tar.gz"):
+        if archive.name.endswith(f"-{machine}.tar.gz"):
             return archive
-    raise unittest.SkipTest(f"no portable archive for {platform.machine()} was built; run: systemd/portable/build.sh")
+    raise unittest.SkipTest(f"no portable archive for {machine} was built; run: systemd/portable/build.sh {machine}")
+
+
+def native_archive():
+    return archive_for(platform.machine())
 
 
 @contextlib.contextmanager
@@ -198,18 +202,10 @@ class install_script(unittest.TestCase):
             self.assertIn(message, done.stderr)
 
 
-class hosts(unittest.TestCase):
-    """Installation, the main job and removal in a minimal root; the platform is simulated outside of it."""
+class main_steps(unittest.TestCase):
+    """The main job in a root, with `inside` to run a program there; the platform is simulated outside of it."""
 
-    def setUp(self):
-        self.archive = native_archive()
-        support.require_program(support.SIMULATOR)
-        support.require_root()
-        support.new_mounts()
-
-    def inside(self, *command, check=True, env=()):
-        return support.run_in(self.root, "env", "-i", "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *env, *command,
-                              check=check)
+    SHELL = ("/bin/sh",)
 
     def write(self, name, text, mode=0o600):
         path = self.root / CONFIGURATION / name
@@ -223,13 +219,22 @@ class hosts(unittest.TestCase):
         secret = {"file": f"/{CONFIGURATION}/client-secret"}
         identity = {"auth_url": simulator.auth_url(), "client_id": harness.CLIENT_ID, "client_secret": secret,
                     "redirect_url": harness.REDIRECT_URL}
-        hook = {"command": ["/bin/sh", "-c", "echo $EXPOSURE_USER >> /root/consumer.log"]}
+        hook = {"command": [*self.SHELL, "-c", "echo $EXPOSURE_USER >> /root/consumer.log"]}
         user = {"output": {"formats": ["pem", "bundle"]}, "hooks": [hook]}
         self.settings = settings(simulator, identity, user, owner="web-01")
         self.write("agent.yaml", harness.to_yaml(self.settings), 0o644)
 
     def status(self):
         return json.loads(self.inside("exposure-agent", "status", "-o", "json").stdout)["users"][0]
+
+    def rotate(self, simulator):
+        """Rotates the certificate, and checks that the new one is published and the hook has run."""
+        before, hooks = self.status(), (self.root / "root/consumer.log").read_text()
+        self.inside("exposure-agent", "rotate", "logs/siem")
+        self.assertNotEqual(self.status()["serial"], before["serial"])
+        self.assertEqual((self.root / "root/consumer.log").read_text(), f"{hooks}siem\n")
+        current = self.root / STATE / "live/logs/siem/current"
+        support.run("openssl", "verify", "-CAfile", simulator.issuer_ca_file, current / "cert.pem")
 
     def main_job(self, simulator):
         """The main steps of tests/demo.sh."""
@@ -239,13 +244,23 @@ class hosts(unittest.TestCase):
         self.inside("exposure-agent", "reconcile", "--timeout", "120s")
         self.inside("exposure-agent", "plan", "--detailed-exitcode")
         self.inside("exposure-agent", "status", "--check")
-        first = self.status()
-        self.assertEqual(first["state"], "valid")
-        self.inside("exposure-agent", "rotate", "logs/siem")
-        self.assertNotEqual(self.status()["serial"], first["serial"])
-        self.assertEqual((self.root / "root/consumer.log").read_text(), "siem\nsiem\n")
-        current = self.root / STATE / "live/logs/siem/current"
-        support.run("openssl", "verify", "-CAfile", simulator.issuer_ca_file, current / "cert.pem")
+        self.assertEqual(self.status()["state"], "valid")
+        self.assertEqual((self.root / "root/consumer.log").read_text(), "siem\n")
+        self.rotate(simulator)
+
+
+class hosts(main_steps):
+    """Installation, the main job and removal in a minimal root."""
+
+    def setUp(self):
+        self.archive = native_archive()
+        support.require_program(support.SIMULATOR)
+        support.require_root()
+        support.new_mounts()
+
+    def inside(self, *command, check=True, env=()):
+        return support.run_in(self.root, "env", "-i", "PATH=/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", *env, *command,
+                              check=check)
 
     def trust(self, simulator):
         """The places of authorities and TLS settings of Fedora, RHEL and SUSE."""
@@ -321,6 +336,57 @@ class hosts(unittest.TestCase):
 
     def test_ubuntu_24_04(self):
         self.life("noble", "Ubuntu 24.04")
+
+
+class emulated(main_steps):
+    """The main job with the aarch64 program under emulation. Its root is entered with chroot: with the emulator's option
+    -L, the program would see other directories above its state directory than those that it opens."""
+
+    EMULATOR = "/usr/bin/qemu-aarch64-static"
+    SHELL = (EMULATOR, "/bin/dash")
+
+    def setUp(self):
+        self.archive = archive_for("aarch64")
+        if not pathlib.Path(self.EMULATOR).exists():
+            self.skipTest("qemu-user-static is not installed")
+        support.require("mmdebstrap", "openssl")
+        support.require_program(support.SIMULATOR)
+        support.require_root()
+        self.root = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()), "root")
+        # unpacked only: the packages' own scripts would need an emulator that the kernel knows
+        made = support.run("mmdebstrap", "--mode=root", "--variant=extract", "--architectures=arm64",
+                           "--skip=check/qemu", "--include=libc6,dash", "bookworm", self.root, check=False)
+        if made.returncode != 0:
+            self.skipTest(f"mmdebstrap unpacked no packages for arm64: {made.stderr.splitlines()[-1]}")
+        tree = self.enterContext(unpacked(self.archive))
+        for directory in ("proc", "root", "usr/bin", "var/lib", "run"):
+            (self.root / directory).mkdir(parents=True, exist_ok=True)
+        for program in (self.EMULATOR, tree / "usr/bin/exposure-agent"):
+            shutil.copy(program, self.root / "usr/bin")
+
+    def inside(self, program, *arguments):
+        return support.run_in(self.root, self.EMULATOR, f"/usr/bin/{program}", *arguments,
+                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin"})
+
+    def test_debian_12_on_aarch64(self):
+        with harness.Simulator(harness.AT_ONCE) as simulator:
+            self.main_job(simulator)
+            with self.daemon():
+                self.rotate(simulator)
+
+    @contextlib.contextmanager
+    def daemon(self):
+        socket = self.root / STATE / "control.sock"
+        mounted = 'mount -t proc proc "$1/proc"; exec chroot "$@"'
+        with subprocess.Popen([*support.new_mounts(), "sh", "-euc", mounted, "sh", self.root, self.EMULATOR,
+                               "/usr/bin/exposure-agent", "run"], stderr=subprocess.PIPE, text=True) as process:
+            try:
+                harness.wait_until(lambda: harness.listens(socket) or process.poll() is not None)
+                yield
+            finally:
+                process.terminate()
+                _, errors = process.communicate(timeout=harness.RUN_TIMEOUT)
+        self.assertEqual(process.returncode, 0, errors)
 
 
 class rpm(unittest.TestCase):

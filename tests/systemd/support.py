@@ -152,9 +152,9 @@ def new_mounts():
     raise unittest.SkipTest("no mount namespace can be made here")
 
 
-def run_in(root, *command, check=True):
-    """Runs a command in a root, with /proc, which systemd-tmpfiles needs."""
-    return run(*new_mounts(), "--pid", "--fork", f"--mount-proc={root}/proc", "chroot", root, *command, check=check)
+def run_in(root, *command, **options):
+    """Runs a command in a root, with /proc, which systemd-tmpfiles needs; the options are those of run()."""
+    return run(*new_mounts(), "--pid", "--fork", f"--mount-proc={root}/proc", "chroot", root, *command, **options)
 
 
 def main():
