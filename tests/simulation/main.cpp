@@ -1,4 +1,5 @@
 #include "agent/io/log.hpp"
+#include "tests/simulation/child.hpp"
 #include "tests/simulation/dice.hpp"
 #include "tests/simulation/history.hpp"
 #include "tests/simulation/observer.hpp"
