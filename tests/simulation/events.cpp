@@ -213,6 +213,7 @@ void history::change_weather()
         w.killed = some(0.02);
         w.doubled_posts = some(0.5);
         w.early = some(0.3);
+        w.unusable = some(0.3);
         w.latency = dice.chance(0.2) ? 4s : 20ms;
     }
     set_weather(w);

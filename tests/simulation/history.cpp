@@ -419,6 +419,7 @@ outcome history::play()
     platform_.is_elsewhere = [this] { return elsewhere_; };
     platform_.loss_is_accepted = [this] { return machine_.steady() - loss_accepted_at_ < 1h; };
     platform_.may_retire = [this](const platform_user& u) { return may_retire(u); };
+    platform_.waits_for_person = [this](const platform_user& u) { return waits_for_person(u); };
     platform_.person_waits = [this] { return !conversations_.empty() || person_asks_; };
     platform_.is_in_use = [this](const platform_user& u) {  // by certificate: a duplicate has the same key
         return text_of(directory_of(u.slot) / "current" / "cert.pem") == u.certificate;

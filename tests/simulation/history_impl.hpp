@@ -117,6 +117,7 @@ private:
     void judge_preview(const reconcile::preview&, const std::vector<policy::action>& begun);
     void expect_request();
     bool may_retire(const platform_user&);
+    bool waits_for_person(const platform_user&) const;
     void note_retire_after(const wanted_user&);
     void look_at_outputs();
     void look_at_output(const std::string& slot);

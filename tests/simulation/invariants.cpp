@@ -117,6 +117,17 @@ bool history::may_retire(const platform_user& u)
     return machine_.true_time() - replaced->second + inaccuracy >= least;
 }
 
+// S12: the newest certificate cannot be used, and its user is kept until a person has looked at it.
+bool history::waits_for_person(const platform_user& u) const
+{
+    const auto state = disk::state_database(disk::paths(state_dir())).load();
+    if (!state) return false;
+    return std::ranges::any_of(state->users, [&](const auto& each) {
+        const auto& all = each.second.generations;
+        return !all.empty() && !all.back().quarantine.empty() && all.back().remote_id == u.id;
+    });
+}
+
 // I5: at most one generation of a user is under way. What the agent keeps in memory is bounded.
 void history::judge_records(const policy::stored_state& stored)
 {

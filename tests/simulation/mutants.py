@@ -113,13 +113,15 @@ MUTANTS = [
     ("empty-is-absent: a known instance that is not listed is created again", "policy/guard.cpp",
      "!known.empty() && (seen.instances.empty() || seen.instances.front().id != known)",
      "!known.empty() && !seen.instances.empty() && seen.instances.front().id != known"),
+    ("paused-replace: a paused rotation with strategy replace deletes the user in use", "policy/checks.cpp",
+     "if (f.current && is_paused(f) && !asked)", "if (f.current && is_paused(f) && !asked && !must_release_first(f))"),
+    ("not-for-a-person: a user whose certificate cannot be used is deleted before anybody looked at it",
+     "policy/checks.cpp", "if (for_a_person) return std::nullopt;", ""),
     ("secret-in-log: a refresh is told with its body", "agent/platform/token_endpoint.cpp",
      "const auto host = io::host_of(settings.auth_url);\n    if (!succeeded(*answer))",
      "const auto host = io::host_of(settings.auth_url);\n"
      "    static_cast<void>(!::write(2, answer->body.data(), answer->body.size()));\n    if (!succeeded(*answer))"),
 ]
-
-
 
 
 def places(root, name, piece):

@@ -298,7 +298,10 @@ io::http_response platform::create_user(const std::string& body)
     const auto seconds = [](nanoseconds t) { return std::chrono::floor<std::chrono::seconds>(t).count(); };
     u.certificate = ca_.sign(
         der,
-        {.not_before = seconds(u.not_before), .not_after = seconds(u.not_after), .serial = dice.hex(16)});
+        {.not_before = seconds(u.not_before),
+         .not_after = seconds(u.not_after),
+         .extended_key_usage = dice.chance(now.unusable) ? "serverAuth" : "clientAuth",
+         .serial = dice.hex(16)});
     const auto id = u.id;
     users.emplace(id, std::move(u));
     return answer(201, {{"id", id}, {"name", id}});
@@ -466,6 +469,12 @@ void platform::judge_delete(const platform_user& u)
         "the user " + u.id + " of " + u.slot + " is deleted before retire_after has passed");
     law("I4 in use", !is_in_use || !is_in_use(u) || (may_go && may_go(u.slot)),
         "the user of the certificate in use of " + u.slot + " is deleted");
+    law("paused",
+        !is_in_use || !is_in_use(u) || !is_paused || !is_paused(u.slot) || !rotation_is_asked ||
+            rotation_is_asked(u.slot),
+        "the user of the certificate in use of " + u.slot + ", which is paused, is deleted");
+    law("S12", !waits_for_person || !waits_for_person(u) || (may_go && may_go(u.slot)),
+        "the user " + u.id + " of " + u.slot + " is deleted although it waits for a person");
 }
 
 void platform::answered(const std::string& method, const std::string& url, const std::string& body,

@@ -42,6 +42,7 @@ struct weather {
     double killed = 0;         // the program is killed while a request is under way; a POST more often
     double doubled_posts = 0;  // a POST is duplicated in transit
     double early = 0;          // a certificate is not valid yet
+    double unusable = 0;       // a certificate is for servers alone
     nanoseconds latency = std::chrono::milliseconds(20);
 
     bool operator==(const weather&) const = default;
@@ -133,6 +134,7 @@ public:
     std::function<bool()> person_waits;      // for a verb that may send the refresh token at once
     std::function<bool()> loss_is_accepted;  // a person said so within the last hour
     std::function<bool(const platform_user&)> may_retire;         // its retire_after has passed
+    std::function<bool(const platform_user&)> waits_for_person;   // kept until a person has looked at it
     std::function<std::uint64_t()> events;                        // that have happened so far
     std::function<bool(const std::string& slot)> may_go;          // the file or an operator wants it removed
     std::function<bool(const platform_user&)> hooks_have_passed;  // of a successor
