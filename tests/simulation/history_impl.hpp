@@ -80,9 +80,9 @@ private:
 
     // ---- power cuts
     void cut_power();
-    void cut_power(dice&);
+    void cut_power(const power::loss&);
     void try_states();
-    [[noreturn]] void judge_state(std::uint64_t number, const fs::path& original, int to);
+    [[noreturn]] void judge_state(std::uint64_t number, const power::loss&, const fs::path& original, int to);
     [[noreturn]] void state_is_judged();
     std::string under_way() const;
 

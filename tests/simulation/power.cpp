@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <functional>
+#include <ranges>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -155,7 +156,7 @@ void power::makes(int where, const char* name)
     if (there)
         ::close(c->directory);
     else
-        names_.push_back(std::move(*c));
+        note(std::move(*c));
 }
 
 void power::removes(int where, const char* name)
@@ -166,7 +167,7 @@ void power::removes(int where, const char* name)
     if (c->kept_aside.empty() && !c->was_directory)
         ::close(c->directory);
     else
-        names_.push_back(std::move(*c));
+        note(std::move(*c));
 }
 
 void power::renames(int from, const char* old_name, int to, const char* new_name)
@@ -180,7 +181,13 @@ void power::renames(int from, const char* old_name, int to, const char* new_name
         return static_cast<void>(::close(c->directory));
     c->old_name = source->name;  // all renames are within one directory
     keep_aside(*c);
-    names_.push_back(std::move(*c));
+    note(std::move(*c));
+}
+
+void power::note(change c)
+{
+    c.number = ++noted_;
+    names_.push_back(std::move(c));
 }
 
 void power::forget(std::list<change>::iterator c)
@@ -218,7 +225,7 @@ void power::replaced_by_copy(const fs::path& original, const fs::path& copy)
     files_.insert(std::move(node));
 }
 
-std::string power::lose_content(content& c, dice& chance)
+std::string power::drawn_content(const content& c, dice& chance) const
 {
     const auto now = read_at(c.fd, 0, size_of(c.fd));
     const auto left = chance.chance(0.5) ? now.size() : c.synced;
@@ -233,13 +240,7 @@ std::string power::lose_content(content& c, dice& chance)
         else if (at < now.size() && (whose == 0 || at < c.synced))
             now.copy(torn.data() + at, std::min({page, left - at, now.size() - at}), at);
     }
-    const auto told = c.path + ": " + std::to_string(now.size()) + " bytes, " + std::to_string(c.synced) +
-                      " synced, " + std::to_string(torn.size()) + " left, way " + std::to_string(how);
-    if (torn == now) return told + ", as it was";
-    ++lost;
-    ::syscall(SYS_ftruncate, c.fd, torn.size());
-    ::syscall(SYS_pwrite64, c.fd, torn.data(), torn.size(), 0);
-    return told;
+    return torn;
 }
 
 void power::undo(const change& c)
@@ -262,14 +263,11 @@ void power::undo(const change& c)
     }
 }
 
-std::vector<std::string> power::cut(dice& chance)
+power::loss power::draw(dice& chance) const
 {
-    std::vector<std::string> told;
-    for (auto& [file, c] : files_) {
-        told.push_back(lose_content(c, chance));
-        ::close(c.fd);
-    }
-    files_.clear();
+    loss drawn;
+    for (const auto& [file, c] : files_)
+        drawn.contents.emplace(file, drawn_content(c, chance));
     // Names connected by a rename belong to one group, and a random number of each group's last changes is
     // lost.
     std::map<std::pair<identity, std::string>, std::size_t> group;
@@ -296,15 +294,38 @@ std::vector<std::string> power::cut(dice& chance)
         to_lose[which] = count == 0 ? 0 : chance.below(count + 1);
     auto which = of.rbegin();
     for (auto c = names_.rbegin(); c != names_.rend(); ++c, ++which) {
-        const bool lose = to_lose[*which] > 0;
-        told.push_back(c->name +
-                       (c->what == change::kind::made      ? " made"
-                        : c->what == change::kind::removed ? " removed"
-                                                           : " renamed from " + c->old_name) +
-                       (lose ? ": lost" : ": kept"));
-        if (!lose) continue;
+        if (to_lose[*which] == 0) continue;
         --to_lose[*which];
-        undo(*c);
+        drawn.names.insert(c->number);
+    }
+    return drawn;
+}
+
+std::vector<std::string> power::cut(const loss& drawn)
+{
+    std::vector<std::string> told;
+    for (auto& [file, c] : files_) {
+        const auto now = read_at(c.fd, 0, size_of(c.fd));
+        const auto& left = drawn.contents.at(file);
+        told.push_back(c.path + ": " + std::to_string(now.size()) + " bytes, " + std::to_string(c.synced) +
+                       " synced, " + std::to_string(left.size()) + " left" +
+                       (left == now ? ", as it was" : ""));
+        if (left != now) {
+            ++lost;
+            ::syscall(SYS_ftruncate, c.fd, left.size());
+            ::syscall(SYS_pwrite64, c.fd, left.data(), left.size(), 0);
+        }
+        ::close(c.fd);
+    }
+    files_.clear();
+    for (const auto& c : std::views::reverse(names_)) {
+        const bool lose = drawn.names.contains(c.number);
+        told.push_back(c.name +
+                       (c.what == change::kind::made      ? " made"
+                        : c.what == change::kind::removed ? " removed"
+                                                          : " renamed from " + c.old_name) +
+                       (lose ? ": lost" : ": kept"));
+        if (lose) undo(c);
     }
     while (!names_.empty())
         forget(names_.begin());

@@ -37,8 +37,12 @@ public:
     // The name now refers to another file with the same content.
     void replaced_by_copy(const std::filesystem::path& original, const std::filesystem::path& copy);
 
-    // Randomly keeps or loses each unsynced change; describes what became of each.
-    std::vector<std::string> cut(dice&);
+    // What one power cut loses.
+    struct loss;
+    // Draws for each unsynced change whether it is kept; changes nothing.
+    loss draw(dice&) const;
+    // Loses this much; describes what became of each change.
+    std::vector<std::string> cut(const loss&);
 
     // The same unsynced changes, on a copy of the tree.
     std::unique_ptr<power> on_copy(const std::filesystem::path& original, const std::filesystem::path& copy,
@@ -74,6 +78,7 @@ private:
         std::string kept_aside;  // link to the previous file; empty: none, or a directory
         bool was_directory = false;
         mode_t mode = 0;
+        std::uint64_t number = 0;
     };
 
     bool is_ours(int directory) const;
@@ -83,13 +88,22 @@ private:
     void keep_aside(change&);
     void undo(const change&);
     void forget(std::list<change>::iterator);
-    std::string lose_content(content&, dice&);
+    void note(change);
+    std::string drawn_content(const content&, dice&) const;
 
     std::filesystem::path root_;
     std::filesystem::path aside_;
     int kept_ = 0;
+    std::uint64_t noted_ = 0;  // changes of names
     std::map<identity, content> files_;
     std::list<change> names_;
+};
+
+struct power::loss {
+    std::map<identity, std::string> contents;  // what is left in each file that was not synced
+    std::set<std::uint64_t> names;             // changes of names that are undone
+
+    auto operator<=>(const loss&) const = default;
 };
 
 // Copies a tree with modes and times; sockets and further names of a file stay what they are.

@@ -6,22 +6,27 @@
 #include <unistd.h>
 
 namespace simulation {
+namespace {
+
+constexpr std::uint64_t draws_for_a_state = 8;  // few unsynced changes allow few different states
+
+}  // namespace
 
 void history::cut_power()
 {
     try_states();
     ++outcome_.counted["power cut"];
-    cut_power(machine_.chance());
+    cut_power(disk_->draw(machine_.chance()));
 }
 
 // The pair in use survives, or the previous pair is restored as long as its user still exists.
-void history::cut_power(dice& chance)
+void history::cut_power(const power::loss& drawn)
 {
     say("power cut: " + std::to_string(disk_->unsynced()) + " changes are not synced");
     std::map<std::string, std::string> before;
     for (const auto& u : users_)  // a first `current` counts from its sync on
         before[u.slot()] = disk_->is_new(directory_of(u.slot()) / "current") ? "" : in_use(u.slot());
-    const auto lost = disk_->cut(chance);
+    const auto lost = disk_->cut(drawn);
     for (const auto& each : lost)
         say("  " + each);
     std::error_code ignored;
@@ -47,12 +52,21 @@ void history::try_states()
 {
     const auto root = options_.root.native();
     const fs::path original = root + ".original";
-    for (std::uint64_t number = 1; number <= options_.states && disk_->unsynced() > 0; ++number) {
+    std::set<power::loss> drawn;
+    const auto draws = disk_->unsynced() > 0 ? options_.states * draws_for_a_state : 0;
+    for (std::uint64_t number = 1; number <= draws && drawn.size() < options_.states; ++number) {
+        auto dice = dice_of(power_cuts + static_cast<std::uint64_t>(machine_.life()) * 1000 + number);
+        const auto known = drawn.size();
+        const auto& lost = *drawn.insert(disk_->draw(dice)).first;
+        if (drawn.size() == known) {
+            ++outcome_.counted["states after a power cut that were drawn before"];
+            continue;
+        }
         const fs::path copy = root + ".copy";
         copy_tree(options_.root, copy);
         fs::rename(options_.root, original);
         fs::rename(copy, options_.root);
-        const auto [told, status] = in_child([&](int to) { judge_state(number, original, to); });
+        const auto [told, status] = in_child([&](int to) { judge_state(number, lost, original, to); });
         fs::remove_all(options_.root);
         fs::rename(original, options_.root);
         const auto line = told.find('\n');
@@ -76,7 +90,7 @@ std::string history::under_way() const
     return platform_.last_was_token ? "login or refresh" : last_step_;
 }
 
-void history::judge_state(std::uint64_t number, const fs::path& original, int to)
+void history::judge_state(std::uint64_t number, const power::loss& drawn, const fs::path& original, int to)
 {
     ::alarm(60);
     judged_to_ = to;
@@ -85,9 +99,8 @@ void history::judge_state(std::uint64_t number, const fs::path& original, int to
     [[maybe_unused]] auto* const of_the_parent = disk_.release();
     disk_ = std::move(clone);
     machine_.disk = disk_.get();
-    auto dice = dice_of(power_cuts + static_cast<std::uint64_t>(machine_.life()) * 1000 + number);
     const auto broken_before = outcome_.broken.size();
-    cut_power(dice);
+    cut_power(drawn);
     look_at_outputs();
     const auto digest = digest_of_tree(options_.root);
     const auto text = std::to_string(digest) + "\n";
