@@ -66,10 +66,50 @@ void history::plan_next_event()
     });
 }
 
+void history::remove_user()
+{
+    if (users_.size() == 1) return;
+    auto& user = any_user();
+    removed_at_[user.slot()] = machine_.true_time();
+    removed_users_.push_back(user);
+    users_.erase(users_.begin() + (&user - users_.data()));
+    write_configuration();
+}
+
+void history::name_again()
+{
+    if (removed_users_.empty()) return;
+    users_.push_back(std::move(removed_users_.back()));
+    removed_users_.pop_back();
+    auto& user = users_.back();
+    user.paused = false;
+    platform_.forget_budget(user.slot());  // its record may be gone
+    note_retire_after(user);
+    write_configuration();
+}
+
+// A person removes what points to the pair in use.
+void history::remove_link()
+{
+    std::error_code ignored;
+    if (fs::remove(directory_of(any_slot()) / "current", ignored))
+        ++outcome_.counted["a person removes the link to the pair in use"];
+}
+
 void history::something_happens()
 {
     auto& dice = event_dice_;
-    switch (dice.below(24)) {
+    constexpr std::uint64_t kinds = 25;
+    // power cuts during a rollback or a removal are rare otherwise
+    switch (options_.power && dice.chance(0.2) ? dice.of({6UL, kinds}) : dice.below(kinds)) {
+        case 24:
+            say("a link is removed");
+            remove_link();
+            break;
+        case kinds:
+            say("edit");
+            dice.chance(0.7) ? remove_user() : name_again();
+            break;
         case 22:
         case 23:
             trouble_disk();
@@ -140,7 +180,7 @@ void history::something_happens()
         case 14:
             say("the machine sleeps");
             ++outcome_.counted["suspend"];
-            machine_.suspend(nanoseconds(dice.between(0, 6 * 3600)) * 1'000'000'000);
+            machine_.suspend(nanoseconds(dice.between(0, dice.of({6, 6, 6, 72}) * 3600)) * 1'000'000'000);
             break;
         case 15:
             say("the platform says that the token is no longer valid");
@@ -245,7 +285,12 @@ void history::edit()
 {
     auto& dice = event_dice_;
     auto& user = any_user();
-    switch (dice.below(13)) {
+    switch (dice.below(15)) {
+        case 13:
+            user.key = user.key == "ecdsa-p256" ? "ecdsa-p384" : "ecdsa-p256";
+            break;
+        case 14:
+            return name_again();
         case 0:
             user.consumer_group = "group-" + dice.hex(4);
             break;
@@ -273,11 +318,7 @@ void history::edit()
             note_retire_after(users_.back());
             break;
         case 7:
-            if (users_.size() > 1) {
-                removed_at_[user.slot()] = machine_.true_time();
-                users_.erase(users_.begin() + (&user - users_.data()));
-            }
-            break;
+            return remove_user();
         case 8:
             user.paused = !user.paused;
             paused_since_[user.slot()] = machine_.steady();
@@ -396,6 +437,7 @@ void history::stop_program()
 void history::ask_one_shot(const std::string& verb, const json::object& arguments)
 {
     say("one-shot " + verb);
+    if (verb == "rollback") rolled_back_at_ = machine_.steady();
     const auto* named = arguments.if_contains("names");
     service::verb::of_users users;
     if (named) users.names.insert(*policy::parse_user_name(std::string(named->at(0).as_string())));
@@ -426,6 +468,7 @@ void history::ask(const std::string& verb, const json::object& arguments)
     if (share_of_one_shots_ == 1 || (once_ && machine_.alive())) return ask_one_shot(verb, arguments);
     if (!machine_.alive()) return;
     say("ask " + verb);
+    if (verb == "rollback") rolled_back_at_ = machine_.steady();
     const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     sockaddr_un to{};
     to.sun_family = AF_UNIX;

@@ -135,7 +135,10 @@ std::string history::configuration() const
 {
     json::array users;
     for (const auto& u : users_) {
-        json::object user{{"name", u.name}, {"consumer_group", u.consumer_group}, {"contact", u.contact}};
+        json::object user{{"name", u.name},
+                          {"consumer_group", u.consumer_group},
+                          {"contact", u.contact},
+                          {"key", u.key}};
         if (!u.description.empty()) user["description"] = u.description;
         user["rotation"] = {{"retire_after", u.retire_after},
                             {"strategy", u.replace ? "replace" : "overlap"},
@@ -151,7 +154,6 @@ std::string history::configuration() const
                               {"client_id", "exposure-automation"},
                               {"client_secret", {{"file", (options_.root / "client-secret").native()}}},
                               {"redirect_url", "http://localhost"}}},
-                            {"defaults", {{"key", "ecdsa-p256"}}},
                             {"reconcile", {{"max_deletes", max_deletes_}}},
                             {"exposures", json::array{json::object{{"name", "logs"},
                                                                    {"variant", "log"},
@@ -412,6 +414,7 @@ outcome history::play()
     while (users_.size() < count)
         users_.push_back({.name = "user-" + std::to_string(++names_given_),
                           .consumer_group = "g",
+                          .retire_after = dice.of({"0s", "1h", "24h", "24h"}),
                           .hook = dice.chance(0.5)});
     for (const auto& user : users_)
         note_retire_after(user);

@@ -41,6 +41,7 @@ struct wanted_user {
     std::string description;
     std::string retire_after = "24h";
     bool hook = false;
+    std::string key = "ecdsa-p256";
     bool replace = false;
     bool paused = false;
 
@@ -97,6 +98,9 @@ private:
     void change_weather();
     void set_weather(const weather&);
     void edit();
+    void remove_user();
+    void name_again();
+    void remove_link();
     void use_portal();
     void ask(const std::string& verb, const json::object& arguments);
     void ask_one_shot(const std::string& verb, const json::object& arguments);
@@ -143,6 +147,7 @@ private:
     platform platform_;
     observer observer_;
     std::vector<wanted_user> users_;
+    std::vector<wanted_user> removed_users_;  // from the file
     std::map<std::string, std::string> hooks_passed_;  // slot -> generation
     std::set<std::string> hooks_edited_;
     std::set<std::string> wanted_gone_;  // slots removed from the file, rolled back or replaced
@@ -174,6 +179,7 @@ private:
     int judged_to_ = -1;                     // this process judges a state: where it tells the outcome
     nanoseconds state_since_{0};
     std::string last_step_ = "start";  // action that was begun last
+    nanoseconds rolled_back_at_{-std::chrono::hours(1)};  // or asked for
     bool valid_ = true;
     bool logged_in_ = false;
     bool calm_ = false;

@@ -586,8 +586,8 @@ io::task<io::http_response> network::exchange(io::http_request request)
     const auto& w = p.now;
     if (dice.chance(w.unreachable) || (token && dice.chance(w.token_outage))) {
         p.never_left(sent->body);
-        m.at_in_this_life(
-            way, [give_up] { give_up(policy::errc::not_connected, "simulated: not connected", true); });
+        const auto code = dice.chance(0.3) ? policy::errc::not_resolved : policy::errc::not_connected;
+        m.at_in_this_life(way, [give_up, code] { give_up(code, "simulated: not connected", true); });
     } else if (dice.chance(request.method == "POST" ? std::max(w.lost, token ? w.token_lost : w.lost_posts)
                                                     : w.lost)) {
         // the request never arrives

@@ -6,6 +6,9 @@
 #include <unistd.h>
 
 namespace simulation {
+
+using namespace std::chrono_literals;
+
 namespace {
 
 constexpr std::uint64_t draws_for_a_state = 8;  // few unsynced changes allow few different states
@@ -87,7 +90,8 @@ void history::try_states()
 // What the program had begun last.
 std::string history::under_way() const
 {
-    return platform_.last_was_token ? "login or refresh" : last_step_;
+    if (platform_.last_was_token) return "login or refresh";
+    return machine_.steady() - rolled_back_at_ < 1min ? last_step_ + " after a rollback" : last_step_;
 }
 
 void history::judge_state(std::uint64_t number, const power::loss& drawn, const fs::path& original, int to)

@@ -35,12 +35,15 @@ def main():
     outputs = [each.communicate()[0] for each in running]
     counted = collections.Counter()
     never = None
+    beyond = set()
     histories = steps = 0
     for output in outputs:
         for line in output.splitlines():
             if found := re.fullmatch(r"(\d+)\t(?!reached: )(.*)", line):
                 number, what = int(found[1]), found[2]
                 counted[what] = max(counted[what], number) if what.startswith("most ") else counted[what] + number
+            elif line.startswith("out of reach: "):
+                beyond.add(line)
             elif line.startswith("never reached: "):
                 words = set(line.removeprefix("never reached: ").split(", "))
                 never = words if never is None else never & words
@@ -50,6 +53,7 @@ def main():
                 print(line)
     for what, number in sorted(counted.items()):
         print(f"{number}\t{what}")
+    print("\n".join(sorted(beyond)))
     print(f"never reached: {', '.join(sorted(never or {'nothing'}))}")
     print(f"{histories} histories, {steps} steps, {steps // max(arguments.seconds, 1)} steps a second")
     return max(abs(each.returncode) for each in running)
