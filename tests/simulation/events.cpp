@@ -66,6 +66,17 @@ void history::plan_next_event()
     });
 }
 
+// A person changes the text of a user later, which needs a new user.
+void history::try_text(const std::string& name, nanoseconds later)
+{
+    machine_.at(later, [this, name, text = "text " + event_dice_.hex(4)] {
+        const auto same = std::ranges::find(users_, name, &wanted_user::name);
+        if (calm_ || same == users_.end()) return;
+        same->description = text;
+        write_configuration();
+    });
+}
+
 void history::remove_user()
 {
     if (users_.size() == 1) return;
@@ -322,16 +333,12 @@ void history::edit()
         case 8:
             user.paused = !user.paused;
             paused_since_[user.slot()] = machine_.steady();
+            if (user.paused && dice.chance(0.5))
+                try_text(user.name, nanoseconds(dice.between(600, 7200)) * 1'000'000'000);
             break;
         case 12:  // a person tries out texts, each of which needs a new user
             for (int i = 1; i <= 5; ++i)
-                machine_.at(i * nanoseconds(dice.between(300, 1800)) * 1'000'000'000,
-                            [this, name = user.name, text = "text " + dice.hex(4)] {
-                                const auto same = std::ranges::find(users_, name, &wanted_user::name);
-                                if (calm_ || same == users_.end()) return;
-                                same->description = text;
-                                write_configuration();
-                            });
+                try_text(user.name, i * nanoseconds(dice.between(300, 1800)) * 1'000'000'000);
             return;
         case 9:
             max_deletes_ = dice.of({1, 2, 10});

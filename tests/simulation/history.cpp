@@ -255,11 +255,13 @@ void history::run_once(std::shared_ptr<const policy::desired_state> desired)
     }
     if (const auto* asked = std::get_if<service::verb::rotate>(&what); asked && asked->retire_now)
         retire_now_at_[asked->names.begin()->text()] = machine_.true_time();
-    if (const auto* asked = std::get_if<service::verb::reconcile>(&what); asked && asked->accept_loss)
-        loss_accepted_at_ = machine_.steady();
+    const auto* pass = std::get_if<service::verb::reconcile>(&what);
+    const bool accepts_loss = pass && pass->accept_loss;
+    if (accepts_loss) loss_accepted_at_ = machine_.steady();
     std::optional<reconcile::preview> planned;
     const auto events = outcome_.events;
-    if (word == "reconcile" && is_quiet() && machine_.chance().chance(0.5)) planned = preview(desired);
+    // `plan` accepts no loss
+    if (pass && !accepts_loss && is_quiet() && machine_.chance().chance(0.5)) planned = preview(desired);
     std::vector<policy::action> begun;
     observer_.on_step = [&](const auto& act) { begun.push_back(act); };
     service::application app(std::move(desired), {.runs_on = surroundings()});
@@ -415,9 +417,12 @@ outcome history::play()
         users_.push_back({.name = "user-" + std::to_string(++names_given_),
                           .consumer_group = "g",
                           .retire_after = dice.of({"0s", "1h", "24h", "24h"}),
-                          .hook = dice.chance(0.5)});
-    for (const auto& user : users_)
+                          .hook = dice.chance(0.5),
+                          .replace = dice.chance(0.25)});
+    for (const auto& user : users_) {
         note_retire_after(user);
+        if (user.replace) wanted_gone_.insert(user.slot());
+    }
     write_configuration();
     platform_.is_elsewhere = [this] { return elsewhere_; };
     platform_.loss_is_accepted = [this] { return machine_.steady() - loss_accepted_at_ < 1h; };
@@ -433,7 +438,7 @@ outcome history::play()
         return user != users_.end() && user->paused && !edit_unread_ &&
                (!once_ || paused_since_[slot] < life_since_) && !in_use(slot).empty() &&
                machine_.steady() - std::max(paused_since_[slot], life_since_) > longest_unread &&
-               machine_.steady() - rotated_at_[slot] > 24h;
+               (!rotated_at_.contains(slot) || machine_.steady() - rotated_at_[slot] > 24h);
     };
     platform_.hooks_have_passed = [this](const platform_user& u) {
         const auto replaced = replaced_at_.find(u.certificate);

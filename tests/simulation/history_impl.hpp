@@ -98,6 +98,7 @@ private:
     void change_weather();
     void set_weather(const weather&);
     void edit();
+    void try_text(const std::string& name, nanoseconds later);
     void remove_user();
     void name_again();
     void remove_link();
