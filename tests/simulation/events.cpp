@@ -85,6 +85,10 @@ void history::remove_user()
     removed_users_.push_back(user);
     users_.erase(users_.begin() + (&user - users_.data()));
     write_configuration();
+    if (event_dice_.chance(0.4))  // it was a mistake
+        machine_.at(nanoseconds(event_dice_.between(60, 3600)) * 1'000'000'000, [this] {
+            if (!calm_) name_again();
+        });
 }
 
 void history::name_again()

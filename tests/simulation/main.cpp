@@ -194,9 +194,9 @@ std::string replay_of(const options& o)
 
 // What a history cannot reach, by the beginning of its name, and why.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> out_of_reach = {{
-    {"action verify", "the broker is asked through sockets of the program's own; see tests/kafka"},
-    {"rule not_verified", "the same"},
-    {"error probe_", "the same"},
+    {"action verify", "the connection to the broker is not simulated; see tests/kafka"},
+    {"rule not_verified", "the connection to the broker is not simulated"},
+    {"error probe_", "the connection to the broker is not simulated"},
     {"error untrusted", "TLS is below the simulated network"},
     {"error config", "a configuration is refused before anything runs"},
     {"error usage", "the command line is not simulated"},
