@@ -132,7 +132,7 @@ void history::something_happens()
         case 0:
         case 1:
         case 2:
-            change_weather();
+            change_faults();
             break;
         case 3:
         case 4:
@@ -228,7 +228,7 @@ void history::something_happens()
 // No request and no change of the disk fails.
 bool history::is_fair() const
 {
-    return platform_.now == weather() && !machine_.trouble.now();
+    return platform_.now == faults() && !machine_.trouble.now();
 }
 
 bool history::is_quiet() const
@@ -236,43 +236,43 @@ bool history::is_quiet() const
     return is_fair() && !machine_.clock_is_wrong();
 }
 
-void history::set_weather(const weather& w)
+void history::set_faults(const faults& now)
 {
-    if (w == weather() && platform_.now != w) platform_.fair_since = machine_.steady();
-    platform_.now = w;
+    if (now == faults() && platform_.now != now) platform_.fair_since = machine_.steady();
+    platform_.now = now;
 }
 
-void history::change_weather()
+void history::change_faults()
 {
     auto& dice = event_dice_;
-    weather w;
-    if (dice.chance(0.5)) w.lost_posts = 0.4;
+    faults now;
+    if (dice.chance(0.5)) now.lost_posts = 0.4;
     const auto some = [&](double share) { return dice.chance(0.3) ? share : 0; };
     if (dice.chance(0.6)) {
-        w.unreachable = some(dice.chance(0.2) ? 1 : 0.2);
-        w.lost = some(0.1);
-        w.unanswered = some(0.2);
-        w.late = some(0.1);
-        w.twice = some(0.1);
-        w.refused = some(0.3);
-        w.broken = some(0.3);
-        w.cut_list = some(0.5);
-        w.lies = some(0.2);
-        if (w.lies > 0) w.cut_list = 0.5;
-        w.no_instance = dice.chance(0.1) ? 0.7 : 0;
-        w.slow_ready = some(0.3);
-        w.list_lag = dice.chance(0.5) ? 0.5 : 0;
-        w.hook_fails = some(dice.chance(0.5) ? 1 : 0.5);
-        w.token_outage = some(dice.chance(0.5) ? 1 : 0.3);
-        w.token_lost = dice.chance(0.3) ? 0.7 : 0;
-        w.killed = some(0.02);
-        w.doubled_posts = some(0.5);
-        w.early = some(0.3);
-        w.unusable = some(0.3);
-        w.latency = dice.chance(0.2) ? 4s : 20ms;
+        now.unreachable = some(dice.chance(0.2) ? 1 : 0.2);
+        now.lost = some(0.1);
+        now.unanswered = some(0.2);
+        now.late = some(0.1);
+        now.twice = some(0.1);
+        now.refused = some(0.3);
+        now.broken = some(0.3);
+        now.cut_list = some(0.5);
+        now.lies = some(0.2);
+        if (now.lies > 0) now.cut_list = 0.5;
+        now.no_instance = dice.chance(0.1) ? 0.7 : 0;
+        now.slow_ready = some(0.3);
+        now.list_lag = dice.chance(0.5) ? 0.5 : 0;
+        now.hook_fails = some(dice.chance(0.5) ? 1 : 0.5);
+        now.token_outage = some(dice.chance(0.5) ? 1 : 0.3);
+        now.token_lost = dice.chance(0.3) ? 0.7 : 0;
+        now.killed = some(0.02);
+        now.doubled_posts = some(0.5);
+        now.early = some(0.3);
+        now.unusable = some(0.3);
+        now.latency = dice.chance(0.2) ? 4s : 20ms;
     }
-    set_weather(w);
-    say("the weather changes");
+    set_faults(now);
+    say("the faults change");
 }
 
 // For a while the disk is full, read-only, or fails.

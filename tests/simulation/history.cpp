@@ -23,7 +23,7 @@ constexpr nanoseconds longest_stop = 5min;              // a token exchange may 
 constexpr const char* machine_id = "0123456789abcdef0123456789abcdef\n";
 constexpr const char* other_machine_id = "fedcba9876543210fedcba9876543210\n";
 
-// Child processes (hooks, systemctl); they fail with the probability set in the weather.
+// Child processes (hooks, systemctl); they fail with a probability of `faults`.
 class processes final : public io::process {
 public:
     // passed: the generation with which each user's hooks have succeeded.
@@ -348,7 +348,7 @@ void history::become_calm()
     calm_ = true;
     calm_since_ = converged_at_ = machine_.steady();
     say("the faults stop");
-    set_weather({});
+    set_faults({});
     machine_.trouble.end();
     machine_.set_clock_wrong(0ns);
     clock_changed_at_ = machine_.true_time();

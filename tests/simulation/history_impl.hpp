@@ -95,8 +95,8 @@ private:
     void plan_next_event();
     void something_happens();
     void trouble_disk();
-    void change_weather();
-    void set_weather(const weather&);
+    void change_faults();
+    void set_faults(const faults&);
     void edit();
     void try_text(const std::string& name, nanoseconds later);
     void remove_user();

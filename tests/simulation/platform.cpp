@@ -426,11 +426,11 @@ void platform::judge_refresh(login_grant& g)
 void platform::expect_fetch(const std::string& id)
 {
     const auto user = users.find(id);
-    if (user == users.end() || now != weather() || machine_.trouble.now() || !events) return;
+    if (user == users.end() || now != faults() || machine_.trouble.now() || !events) return;
     const auto wait = std::max(user->second.ready_at - machine_.true_time(), 0ns);
     machine_.at_in_this_life(2 * wait + 25s, [this, id, from = machine_.steady(), before = events()] {
         const bool undisturbed = fair_since <= from && unauthorized_at <= from && !login_is_dead() &&
-                                 now == weather() && !machine_.trouble.now() && events() == before &&
+                                 now == faults() && !machine_.trouble.now() && events() == before &&
                                  !machine_.clock_is_wrong() && users.contains(id);
         if (undisturbed) ++counted["READY users that must have been fetched"];
         law("wake-up", !undisturbed || fetched_.contains(id), "the certificate of " + id + " is not fetched");

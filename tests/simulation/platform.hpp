@@ -22,7 +22,7 @@ inline constexpr const char* client_secret_text = "simulated-client-secret";
 inline constexpr const char* owner_name = "web-01";
 
 // Current probability of each fault, as a fraction of the requests.
-struct weather {
+struct faults {
     double unreachable = 0;  // never sent
     double lost = 0;         // sent, but never arrives
     double lost_posts = 0;   // the same for POSTs alone, and as often their response is lost
@@ -45,7 +45,7 @@ struct weather {
     double unusable = 0;       // a certificate is for servers alone
     nanoseconds latency = std::chrono::milliseconds(20);
 
-    bool operator==(const weather&) const = default;
+    bool operator==(const faults&) const = default;
 };
 
 struct platform_user {
@@ -76,7 +76,7 @@ public:
 
     platform(machine&, judge);
 
-    weather now;
+    faults now;
     nanoseconds fair_since{0};       // no fault since then, by the steady clock
     nanoseconds unauthorized_at{0};  // the last 401
     nanoseconds certificate_life = std::chrono::hours(48);
