@@ -16,6 +16,7 @@ jobs=${JOBS:-$(nproc)}
 # the same sources give the same bytes, whenever and wherever they are built
 SOURCE_DATE_EPOCH=$(git -C "$top" log -1 --format=%ct)
 export SOURCE_DATE_EPOCH TZ=UTC LC_ALL=C
+umask 022
 
 fail() {
     echo "build.sh: $*" >&2
@@ -269,6 +270,9 @@ package() {
     DESTDIR=$root cmake --install "$work/build" > /dev/null
     install -m 0755 "$here/install.sh" "$root/"
     install_licences "$root/usr/share/doc/exposure-agent/licences"
+    # scripts keep the modes of the clone, which depend on the umask; RPM keeps times that are before the last commit
+    chmod -R u=rwX,go=rX "$root"
+    find "$root" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
     python3 "$here/sbom.py" "$here/sources.txt" "$version" "$arch" > "$output/$name.spdx.json"
     tar -C "$work" --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$SOURCE_DATE_EPOCH" -cf - "$name" |
         gzip -9n > "$output/$name.tar.gz"
